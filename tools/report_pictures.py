@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.reports.batches import BatchFigures
-from pyspark_kafka.operations.reports.building import ReportFacts
-from pyspark_kafka.operations.reports.making import write_report
+from pyspark_kafka.operations.reports.generate import write_report
+from pyspark_kafka.operations.reports.render import ReportFacts
+from pyspark_kafka.operations.reports.timeline import BatchStats
 
 _ROOT = Path(__file__).parents[1]
 _STARTED_MS = 1_795_300_000_000
@@ -32,7 +32,7 @@ def example_facts() -> ReportFacts:
             at_ms += 47 * 60_000
             taken, rows = 41_000, 900_000
         phases = {"addBatch": taken * 7 // 10, "latestOffset": taken // 10, "walCommit": 60, "commitOffsets": 50}
-        batches.append(BatchFigures(number, at_ms, at_ms + taken, True, rows, phases, run))
+        batches.append(BatchStats(number, at_ms, at_ms + taken, True, rows, phases, run))
         at_ms += taken + chance.randint(10, 25_000)
     rows_by_partition = {
         TopicPartition("orders", number): chance.randint(100_000, 900_000) * (9 if number == 3 else 1)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.spark.metrics.export.exporter import Exporter
-from pyspark_kafka.spark.metrics.export.families import MOST_PARTITIONS
+from pyspark_kafka.spark.metrics.export.families import MAX_PARTITIONS
 from pyspark_kafka.spark.metrics.export.otel import OpenTelemetryFigures, observe
 from pyspark_kafka.spark.metrics.export.prometheus import LOOPBACK, PrometheusEndpoint, serve
 from pyspark_kafka.spark.metrics.listener import MetricsListener, latest, listen, snapshot
@@ -53,7 +53,7 @@ def prometheus(
     *,
     address: str = LOOPBACK,
     registry: CollectorRegistry | None = None,
-    max_partitions: int = MOST_PARTITIONS,
+    max_partitions: int = MAX_PARTITIONS,
     connection: Mapping[str, Any] | None = None,
 ) -> PrometheusEndpoint:
     """Show the figures of the queries of a session to Prometheus, and listen to them (`listen`).
@@ -90,7 +90,7 @@ def opentelemetry(
     session: SparkSession,
     meter_provider: MeterProvider | None = None,
     *,
-    max_partitions: int = MOST_PARTITIONS,
+    max_partitions: int = MAX_PARTITIONS,
     connection: Mapping[str, Any] | None = None,
 ) -> OpenTelemetryFigures:
     """Show the figures of the queries of a session to OpenTelemetry, and listen to them (`listen`).

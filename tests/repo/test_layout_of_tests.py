@@ -24,7 +24,7 @@ SERVERS = ("kit.brokers", "kit.fakes.black_hole", "kit.fakes.tcp_cluster", "sock
 MIRRORED: dict[str, set[str]] = {
     "checkpoint": {"test_checkpoint.py"},
     "cli": set(),
-    "cli/checking": set(),
+    "cli/check": set(),
     "cli/checkpoints": set(),
     "cli/common": set(),
     "cli/lag": set(),

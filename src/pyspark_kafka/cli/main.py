@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from pyspark_kafka.cli.checking.command import check
+from pyspark_kafka.cli.check.command import check
 from pyspark_kafka.cli.checkpoints import app as checkpoints
 from pyspark_kafka.cli.common.outcome import ExitStatus, status_of
 from pyspark_kafka.cli.common.pipes import outliving_readers

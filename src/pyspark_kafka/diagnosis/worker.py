@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # What the task leaves to the driver, to receive its result.
 _RETURN_MS = 2_000.0
-_MOST_TEXT = 400
+_MAX_TEXT = 400
 
 
 def judge_worker(spark: Any, settings: Settings | None, deadline: Deadline, step_ms: float) -> Iterator[Finding]:
@@ -152,4 +152,4 @@ def _failed(step: str, status: FindingStatus, text: str, remedy: str) -> Finding
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]} …"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]} …"

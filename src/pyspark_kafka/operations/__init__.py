@@ -3,7 +3,7 @@
 - `settings`: the options of whichever query, resolved. `spans`: time spans for people.
 - `checkpoints/`: what a checkpoint says, and how another one is made of it.
 - `lag/`: how far positions are behind the ends of the logs, and how long records stay.
-- `topics/`: topics of a cluster. `tail/`: the records of a topic.
+- `topics`: topics of a cluster. `tail/`: the records of a topic.
 - `reports/`: figures of a checkpoint as a page.
 
 Invariant: nothing is changed but what the caller names; what could not be found out is said beside what could. Knows

@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 from kit.checkpoint_files import write_checkpoint
 from kit.independent_client import Record, await_committed, consume_all, produce
 from kit.programs.cli import invoke
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path

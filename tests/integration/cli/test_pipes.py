@@ -13,7 +13,7 @@ import pytest
 
 from kit.checkpoint_files import write_checkpoint
 from pyspark_kafka.cli.common.pipes import is_left, outliving_readers
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path

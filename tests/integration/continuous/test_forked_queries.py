@@ -12,7 +12,7 @@ from kit.independent_client import Record, await_committed, produce
 from kit.programs.cli import invoke
 from pyspark_kafka import continuous
 from pyspark_kafka.errors import CheckpointError
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from kit.browser import Browser, find_browser
 from kit.checkpoint_files import write_checkpoint
 from kit.independent_client import Record, produce
 from kit.programs.cli import invoke
+from pyspark_kafka.operations.reports.generate import write_report
 from pyspark_kafka.operations.reports.live import LiveView
-from pyspark_kafka.operations.reports.making import write_report
 from report_pictures import example_facts
 
 if TYPE_CHECKING:

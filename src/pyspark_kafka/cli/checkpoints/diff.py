@@ -8,7 +8,7 @@ from pyspark_kafka.cli.checkpoints.show import SHOWN_PARTITIONS, or_dash, print_
 from pyspark_kafka.cli.common.outcome import ExitStatus
 from pyspark_kafka.cli.common.output import print_json, print_rows, say
 from pyspark_kafka.operations.checkpoints.differences import compare_checkpoints
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
     from pyspark_kafka.operations.checkpoints.differences import PositionDifference

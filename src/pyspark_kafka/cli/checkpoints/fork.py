@@ -19,14 +19,14 @@ from pyspark_kafka.cli.common.output import print_json, print_rows, say, warn
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, TransportError
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork, check_target
 from pyspark_kafka.operations.checkpoints.forking.backups import check_backup, check_belongs, is_marked, restore
+from pyspark_kafka.operations.checkpoints.forking.explain import describe_plan
 from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
 from pyspark_kafka.operations.checkpoints.forking.log_bounds import fetch_log_bounds
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtTime, parse_offsets, parse_time
-from pyspark_kafka.operations.checkpoints.forking.plan import METADATA, Intent, plan_fork
+from pyspark_kafka.operations.checkpoints.forking.plan import METADATA, ForkRequest, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.positions import partitions_of
 from pyspark_kafka.operations.checkpoints.forking.rewind import apply_rewind, check_finished, check_quiet
-from pyspark_kafka.operations.checkpoints.forking.sentences import describe_plan
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import read_unfinished
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ForkArguments:
     """What both commands are asked for.
 
     Attributes:
@@ -74,7 +74,7 @@ class Request:
         return parse_offsets(_text_of(self.offsets or ""))
 
 
-def run_fork(source: str, target: str, request: Request) -> ExitStatus:
+def run_fork(source: str, target: str, request: ForkArguments) -> ExitStatus:
     """Plan a fork, show the plan, and write the new checkpoint if that is asked for.
 
     Raises:
@@ -113,7 +113,7 @@ def _left_at(target: CheckpointFiles, plan: ForkPlan) -> str:
     return "Nothing was written."
 
 
-def run_rewind(checkpoint: str, request: Request, *, force: bool) -> ExitStatus:
+def run_rewind(checkpoint: str, request: ForkArguments, *, force: bool) -> ExitStatus:
     """Plan a rewind, show the plan, and carry it out if that is asked for.
 
     Raises:
@@ -142,7 +142,7 @@ def run_rewind(checkpoint: str, request: Request, *, force: bool) -> ExitStatus:
     return ExitStatus.WELL if failure is None else ExitStatus.INCOMPLETE
 
 
-def run_restore(checkpoint: str, backup: str, request: Request, *, force: bool) -> ExitStatus:
+def run_restore(checkpoint: str, backup: str, request: ForkArguments, *, force: bool) -> ExitStatus:
     """Make a checkpoint what a backup is, if that is asked for.
 
     Raises:
@@ -209,7 +209,7 @@ def _backup_beside(files: CheckpointFiles) -> CheckpointFiles:
     return backup
 
 
-def _planned(files: CheckpointFiles, request: Request, *, in_place: bool) -> tuple[ForkPlan, str | None]:
+def _planned(files: CheckpointFiles, request: ForkArguments, *, in_place: bool) -> tuple[ForkPlan, str | None]:
     """Return the plan, and why the brokers were not asked although they are named."""
     now_ms = time.time_ns() // 1_000_000
     place = request.place(now_ms)
@@ -227,11 +227,11 @@ def _planned(files: CheckpointFiles, request: Request, *, in_place: bool) -> tup
             if not isinstance(place, AfterBatch):
                 raise
             failure = str(error)
-    intent = Intent(place, in_place, request.drop_state, str(uuid.uuid4()), now_ms)
-    return plan_fork(facts, intent, bounds), failure
+    wanted = ForkRequest(place, in_place, request.drop_state, str(uuid.uuid4()), now_ms)
+    return plan_fork(facts, wanted, bounds), failure
 
 
-def _show(plan: ForkPlan, request: Request, failure: str | None, more: dict[str, Any]) -> None:
+def _show(plan: ForkPlan, request: ForkArguments, failure: str | None, more: dict[str, Any]) -> None:
     if request.as_json:
         print_json(plan_to_json(plan) | more | {"applied": request.apply, "problem": failure})
         return

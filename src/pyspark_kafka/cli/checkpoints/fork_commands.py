@@ -65,9 +65,9 @@ def fork(
     as_json: AsJson = False,
 ) -> None:
     """Write a new checkpoint, from which a new query starts at an earlier or later position."""
-    from pyspark_kafka.cli.checkpoints.fork import Request, run_fork  # noqa: PLC0415 - loads pyarrow
+    from pyspark_kafka.cli.checkpoints.fork import ForkArguments, run_fork  # noqa: PLC0415 - loads pyarrow
 
-    request = Request(at, batch, offsets, drop_state, apply, as_json, (servers, config, options_file, option))
+    request = ForkArguments(at, batch, offsets, drop_state, apply, as_json, (servers, config, options_file, option))
     run_command(
         lambda: run_fork(source, target, request),
         on_interrupt="Nothing was written.",
@@ -100,9 +100,9 @@ def rewind(
     as_json: AsJson = False,
 ) -> None:
     """Move a checkpoint to an earlier or later position, and keep a backup next to it."""
-    from pyspark_kafka.cli.checkpoints.fork import Request, run_restore, run_rewind  # noqa: PLC0415 - as above
+    from pyspark_kafka.cli.checkpoints.fork import ForkArguments, run_restore, run_rewind  # noqa: PLC0415 - as above
 
-    request = Request(at, batch, offsets, drop_state, apply, as_json, (servers, config, options_file, option))
+    request = ForkArguments(at, batch, offsets, drop_state, apply, as_json, (servers, config, options_file, option))
     if restore is not None:
         run_command(
             lambda: run_restore(checkpoint, restore, request, force=force),

@@ -12,19 +12,19 @@ from pyspark_kafka.cli.common.heartbeat import progress
 from pyspark_kafka.cli.common.outcome import ExitStatus
 from pyspark_kafka.cli.common.output import print_json, print_rows, say, warn
 from pyspark_kafka.offsets import timestamp_text
-from pyspark_kafka.operations.checkpoints.account import list_directories, read_account
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
-from pyspark_kafka.operations.checkpoints.sentences import (
+from pyspark_kafka.operations.checkpoints.describe import (
     describe_batch,
     describe_query,
     describe_restart,
     describe_standing,
 )
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
+from pyspark_kafka.operations.checkpoints.summary import list_directories, read_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pyspark_kafka.operations.checkpoints.account import BatchAccount, CheckpointAccount, SourceAccount
+    from pyspark_kafka.operations.checkpoints.summary import BatchSummary, CheckpointSummary, SourceSummary
 
 SHOWN_PARTITIONS = 50
 """The number of partitions that a table has without --all."""
@@ -38,7 +38,7 @@ def explain_checkpoint(location: str, most: int | None, *, as_json: bool) -> Exi
     """
     account = _account(location, most)
     if as_json:
-        print_json(account_to_json(account))
+        print_json(summary_to_json(account))
         return _status(account)
     for paragraph in (describe_query(account), describe_standing(account), describe_restart(account)):
         say(" ".join(paragraph))
@@ -60,7 +60,7 @@ def show_checkpoint(location: str, most: int | None, *, as_json: bool) -> ExitSt
     directories, problems = list_directories(read_checkpoint(location))
     account = replace(account, problems=tuple(dict.fromkeys([*account.problems, *problems])))
     if as_json:
-        print_json(account_to_json(account) | {"directories": [asdict(each) for each in directories]})
+        print_json(summary_to_json(account) | {"directories": [asdict(each) for each in directories]})
         return _status(account)
     print_rows(("fact", "value"), list(_facts(account)))
     _print_section(
@@ -107,7 +107,7 @@ def or_dash(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
-def account_to_json(account: CheckpointAccount) -> dict[str, Any]:
+def summary_to_json(account: CheckpointSummary) -> dict[str, Any]:
     """Return an account of a checkpoint as values for JSON."""
     return {
         "location": account.location,
@@ -128,13 +128,13 @@ def account_to_json(account: CheckpointAccount) -> dict[str, Any]:
     }
 
 
-def _account(location: str, most: int | None) -> CheckpointAccount:
+def _account(location: str, most: int | None) -> CheckpointSummary:
     checkpoint = read_checkpoint(location)
     with progress("Reading the batches") as step:
-        return read_account(checkpoint, most=most, report=step.update)
+        return read_summary(checkpoint, most=most, report=step.update)
 
 
-def _status(account: CheckpointAccount) -> ExitStatus:
+def _status(account: CheckpointSummary) -> ExitStatus:
     return ExitStatus.INCOMPLETE if account.problems else ExitStatus.WELL
 
 
@@ -144,7 +144,7 @@ def _print_section(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print_rows(names, rows)
 
 
-def _facts(account: CheckpointAccount) -> Iterable[tuple[str, str]]:
+def _facts(account: CheckpointSummary) -> Iterable[tuple[str, str]]:
     yield "location", account.location
     yield "query id", account.query_id or "-"
     yield "written by", "cannot be read" if account.kind is None else account.kind.value
@@ -158,7 +158,7 @@ def _facts(account: CheckpointAccount) -> Iterable[tuple[str, str]]:
         yield "transactions", account.transactions
 
 
-def _positions(account: CheckpointAccount) -> list[tuple[str, ...]]:
+def _positions(account: CheckpointSummary) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for source in account.sources:
         position = {} if source.position is None else source.position.partitions
@@ -171,7 +171,7 @@ def _positions(account: CheckpointAccount) -> list[tuple[str, ...]]:
     return rows
 
 
-def _duration(batch: BatchAccount) -> str:
+def _duration(batch: BatchSummary) -> str:
     if not batch.finished:
         return "not finished"
     if batch.moved:
@@ -183,7 +183,7 @@ def _time(time_ms: int | None) -> str:
     return "-" if time_ms is None else timestamp_text(time_ms)
 
 
-def _source_to_json(source: SourceAccount) -> dict[str, Any]:
+def _source_to_json(source: SourceSummary) -> dict[str, Any]:
     return {
         "source": source.source,
         "is_kafka": source.other is None,
@@ -194,7 +194,7 @@ def _source_to_json(source: SourceAccount) -> dict[str, Any]:
     }
 
 
-def _batch_to_json(batch: BatchAccount) -> dict[str, Any]:
+def _batch_to_json(batch: BatchSummary) -> dict[str, Any]:
     return {
         "batch": batch.batch_id,
         "finished": batch.finished,

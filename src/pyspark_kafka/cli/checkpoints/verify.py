@@ -12,7 +12,7 @@ from pyspark_kafka.cli.common.outcome import ExitStatus
 from pyspark_kafka.cli.common.output import print_json, say, warn
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import printable
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.verify.cluster_checks import check_cluster
 from pyspark_kafka.operations.checkpoints.verify.cluster_facts import ask_cluster
 from pyspark_kafka.operations.checkpoints.verify.expectation import expect, list_newest
@@ -22,7 +22,7 @@ from pyspark_kafka.operations.checkpoints.verify.findings import Findings, Sever
 from pyspark_kafka.options import ExactlyOnceOptions
 
 if TYPE_CHECKING:
-    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+    from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint
     from pyspark_kafka.operations.settings import Settings
 
 _STYLES = {Severity.FAULT: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}

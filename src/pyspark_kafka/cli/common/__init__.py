@@ -1,8 +1,8 @@
 """What all commands share.
 
 `arguments` has the options for a connection, `query_options` and `connection_options` read them from files and
-arguments, `outcome` has the exit statuses, `heartbeat` shows what takes a while, `interrupts` is about Ctrl-C, `pipes`
-about readers that leave.
+arguments, `outcome` has the exit statuses, `output` prints sentences, JSON and tables, `heartbeat` shows the progress
+of long steps, `interrupts` is about Ctrl-C, `pipes` about readers that leave.
 
 Invariant: nothing here knows a command.
 """

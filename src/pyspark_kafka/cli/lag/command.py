@@ -68,7 +68,7 @@ def lag(
         from pyspark_kafka.cli.common.heartbeat import Step  # noqa: PLC0415
         from pyspark_kafka.cli.lag.tables import print_report, to_json  # noqa: PLC0415
         from pyspark_kafka.cli.lag.thresholds import Thresholds, judge  # noqa: PLC0415
-        from pyspark_kafka.cli.lag.watching import watch as watch_lag  # noqa: PLC0415
+        from pyspark_kafka.cli.lag.watch import watch as watch_lag  # noqa: PLC0415
         from pyspark_kafka.errors import printable  # noqa: PLC0415
         from pyspark_kafka.operations.lag.api import lag as measure  # noqa: PLC0415
         from pyspark_kafka.operations.lag.compute import wants_rate  # noqa: PLC0415

@@ -18,7 +18,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BLOCKS = "▏▎▍▌▋▊▉█"
 _SPARKS = "▁▂▃▄▅▆▇█"
 # Beyond about three centuries a span is a rounding of "never".
-_LONGEST_S = 1e10
+_MAX_S = 1e10
 
 
 def count(value: int | None) -> str:
@@ -52,7 +52,7 @@ def span(seconds: float | None, *, endless: str = "never") -> str:
     """Return a time span; `?` if it is not known, `endless` if it has no end."""
     if seconds is None:
         return _UNKNOWN
-    return endless if seconds > _LONGEST_S else span_text(seconds * 1000)
+    return endless if seconds > _MAX_S else span_text(seconds * 1000)
 
 
 def rate(per_s: float | None) -> str:

@@ -39,7 +39,7 @@ def report(
     """
 
     def work() -> ExitStatus:
-        from pyspark_kafka.operations.reports.making import (  # noqa: PLC0415 - the client only when needed
+        from pyspark_kafka.operations.reports.generate import (  # noqa: PLC0415 - the client only when needed
             add_lag,
             gather_facts,
             write_report,

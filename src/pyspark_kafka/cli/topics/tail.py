@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LAST = 10
 # Finding the last records holds a time and an offset of each.
-_MOST_LAST = 100_000
+_MAX_LAST = 100_000
 _LINE_BYTES, _JSON_BYTES = 4 << 10, 1 << 20
 
 
@@ -74,11 +74,11 @@ def tail(
 
     Keys and values are read in a format by the options of a query: -o valueFormat=avro -o valueFraming=confluent.
     """
-    from pyspark_kafka.operations.tail.matching import RecordMatch  # noqa: PLC0415 - the client only when needed
+    from pyspark_kafka.operations.tail.match import RecordMatch  # noqa: PLC0415 - the client only when needed
     from pyspark_kafka.operations.tail.request import TailRequest  # noqa: PLC0415
 
-    if start is None and count is not None and count > _MOST_LAST:
-        raise typer.BadParameter(f"of the last records at most {_MOST_LAST:,} are found; use --from", param_hint="-n")
+    if start is None and count is not None and count > _MAX_LAST:
+        raise typer.BadParameter(f"of the last records at most {_MAX_LAST:,} are found; use --from", param_hint="-n")
     request = TailRequest(
         topic=topic,
         start=None if start is None else _start(start),
@@ -100,7 +100,7 @@ def tail(
 def _show(raw: Mapping[str, Any], request: TailRequest, *, utc: bool, as_json: bool) -> ExitStatus:
     from pyspark_kafka.cli.common.heartbeat import progress  # noqa: PLC0415 - as above
     from pyspark_kafka.operations.tail.request import resolve_read  # noqa: PLC0415
-    from pyspark_kafka.operations.tail.tailing import Tail  # noqa: PLC0415
+    from pyspark_kafka.operations.tail.tail_topic import Tail  # noqa: PLC0415
 
     # Its notes are about queries, which are restarted; nothing is kept here.
     read = resolve_read(raw, request.topic)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.operations.settings import Settings
 
 # How many topics are looked at one by one; a pattern may match thousands.
-_MOST_TOPICS = 20
+_MAX_TOPICS = 20
 _UNDECIDED = "subscribe, subscribePattern or assign to read, topic to write"
 
 
@@ -40,15 +40,15 @@ def judge_topics(context: Context) -> Iterator[Finding]:
         if not matching:
             yield _nothing_matches(pattern, len(found.topics))
         wanted = [*wanted, *(name for name in matching if name not in wanted)]
-    for name in wanted[:_MOST_TOPICS]:
+    for name in wanted[:_MAX_TOPICS]:
         topic = found.topics.get(name)
         if topic is None or topic.error is not None:
             yield _missing(context, name, topic)
         else:
             yield _describe(context, topic)
-    if len(wanted) > _MOST_TOPICS:
-        text = f"{len(wanted) - _MOST_TOPICS} more topics were not looked at."
-        yield Finding("topics", FindingStatus.OK, text, facts={"topics": wanted[_MOST_TOPICS:]})
+    if len(wanted) > _MAX_TOPICS:
+        text = f"{len(wanted) - _MAX_TOPICS} more topics were not looked at."
+        yield Finding("topics", FindingStatus.OK, text, facts={"topics": wanted[_MAX_TOPICS:]})
 
 
 def wanted_topics(settings: Settings) -> list[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+    from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint
 
 _T = TypeVar("_T")
 

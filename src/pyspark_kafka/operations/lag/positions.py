@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.surveys.group_offsets import fetch_group_offsets
 from pyspark_kafka.errors import CheckpointError, ConnectorError
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.spans import span_text
 from pyspark_kafka.sink.source_positions import UNKNOWN_ID
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.offsets import KafkaSourceOffset
     from pyspark_kafka.operations.checkpoints.batches import PlannedBatch
-    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+    from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint
 
 # The rate of reading is the mean over this number of batches of the checkpoint.
 _BATCHES_OF_RATE = 10

@@ -23,7 +23,7 @@ _UNREADABLE = {b"LZ4Block": "lz4 in Java's blocks", b"\x82SNAPPY\x00": "snappy",
 # What is written at the moment of reading may end within a frame: at most this much of its text is left out.
 _CHUNK = 1024
 # A progress is some kilobytes, and the plan of a query may be megabytes.
-_LONGEST_LINE = 16 * 1024 * 1024
+_MAX_LINE = 16 * 1024 * 1024
 
 
 def event_lines(path: Path) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _split(stream: Any, size: int) -> Iterator[str]:
             if not is_cut:
                 yield _text(parts)
             parts, length, is_cut = [other], len(other), False
-        if length > _LONGEST_LINE:
+        if length > _MAX_LINE:
             if not is_cut:
                 yield _text(parts)
             parts, length, is_cut = [], 0, True

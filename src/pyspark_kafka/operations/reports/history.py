@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.operations.checkpoints.batches import OFFSETS, rows_between
-from pyspark_kafka.operations.reports.batches import BatchFigures
+from pyspark_kafka.operations.reports.timeline import BatchStats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.offsets import KafkaSourceOffset
     from pyspark_kafka.operations.checkpoints.batches import PlannedBatch
-    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+    from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint
 
 # Files that were copied have all been written at once, whenever the batches ran.
 _COPIED_WITHIN_MS = 10_000
@@ -36,7 +36,7 @@ class CheckpointHistory:
         moved: the numbers under which a fork or a rewind has moved the query; they are not among the batches.
     """
 
-    batches: Sequence[BatchFigures]
+    batches: Sequence[BatchStats]
     older: int
     positions: Mapping[str, KafkaSourceOffset] = field(hash=False)
     rows: Mapping[TopicPartition, int] = field(hash=False)
@@ -66,7 +66,7 @@ def read_history(
     before = checkpoint.start_of(numbers[0]) if numbers else {}
     others: set[str] = set()
     moved: list[int] = []
-    found: list[BatchFigures] = []
+    found: list[BatchStats] = []
     for done, number in enumerate(numbers, 1):
         planned = history.get(number)
         watch(done, len(numbers))
@@ -85,7 +85,7 @@ def read_history(
         begun_ms = planned.planned_at_ms or history.written_ms(number, OFFSETS)
         finished_ms = history.written_ms(number) if planned.finished else None
         known = None if of_batch is None else sum(of_batch.values())
-        found.append(BatchFigures(number, begun_ms, finished_ms, planned.finished, known, is_passed_over=passed_over))
+        found.append(BatchStats(number, begun_ms, finished_ms, planned.finished, known, is_passed_over=passed_over))
         # A batch that a rewind has passed over is read by none.
         before = before if passed_over else planned.offsets
     has_end_times = not _were_copied(found)
@@ -112,7 +112,7 @@ def _rows(before: Mapping[str, KafkaSourceOffset], planned: PlannedBatch) -> Cou
     return rows if known else None
 
 
-def _were_copied(batches: Sequence[BatchFigures]) -> bool:
+def _were_copied(batches: Sequence[BatchStats]) -> bool:
     begun = [each.begun_ms for each in batches if each.begun_ms is not None]
     finished = [each.finished_ms for each in batches if each.finished_ms is not None]
     if len(finished) < 2 or not begun:

@@ -10,21 +10,21 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import CapabilityError, MissingDependencyError
-from pyspark_kafka.operations.reports.batches import find_gaps, summarize
 from pyspark_kafka.operations.reports.plots import phases_plot, plot_data, rate_plot, stacked
 from pyspark_kafka.operations.reports.progress import progress_batches
+from pyspark_kafka.operations.reports.timeline import find_gaps, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark_kafka.operations.reports.batches import BatchFigures
+    from pyspark_kafka.operations.reports.timeline import BatchStats
 
 _LOG = logging.getLogger(__name__)
 
 # Spark keeps the last 100 of a query (`spark.sql.streaming.numRecentProgressUpdates`); the view remembers more.
-_MOST_BATCHES = 2_000
+_MAX_BATCHES = 2_000
 # At the usual 2 s about a minute: a server that restarts is back by then. One that has forgotten the query never is.
-_MOST_FAILURES = 30
+_MAX_FAILURES = 30
 # In the table that stands for the plot.
 _LISTED_BATCHES = 20
 _PLOTLY = "application/vnd.plotly.v1+json"
@@ -48,7 +48,7 @@ class LiveView:
         self._query = query
         self._interval_s = interval_s
         self._show = show
-        self._batches: dict[int, BatchFigures] = {}
+        self._batches: dict[int, BatchStats] = {}
         self._over = threading.Event()
         self._has_warned = False
         self._failures = 0
@@ -80,7 +80,7 @@ class LiveView:
             active = bool(self._query.isActive)
         except Exception:  # noqa: BLE001 - logged
             self._failures += 1
-            if self._failures < _MOST_FAILURES:
+            if self._failures < _MAX_FAILURES:
                 self._warn()
                 return True
             _LOG.warning(
@@ -97,7 +97,7 @@ class LiveView:
         try:
             told = [json.loads(each.json) for each in self._query.recentProgress]
             self._batches.update({each.batch_id: each for each in progress_batches(told)})
-            for number in sorted(self._batches)[:-_MOST_BATCHES]:
+            for number in sorted(self._batches)[:-_MAX_BATCHES]:
                 del self._batches[number]
             batches = [self._batches[number] for number in sorted(self._batches)]
             title = getattr(self._query, "name", None) or str(getattr(self._query, "id", ""))
@@ -152,7 +152,7 @@ def _no_notebook() -> CapabilityError:
     )
 
 
-def _table(batches: list[BatchFigures]) -> str:
+def _table(batches: list[BatchStats]) -> str:
     rows = [
         f"<tr><td>{each.title}</td><td>{_cell(each.rows)}</td><td>{_cell(each.duration_ms)}</td></tr>"
         for each in batches[-_LISTED_BATCHES:]
@@ -164,7 +164,7 @@ def _cell(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-def _line(title: str, batches: list[BatchFigures]) -> str:
+def _line(title: str, batches: list[BatchStats]) -> str:
     summary = summarize(batches)
     rate = "" if summary.rows_per_second is None else f", {summary.rows_per_second:,.0f} rows/s since the first"
     last = f", last batch {batches[-1].batch_id}" if batches else ""

@@ -13,11 +13,11 @@ from pyspark_kafka.errors import MissingDependencyError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark_kafka.operations.reports.batches import BatchFigures, Gap
+    from pyspark_kafka.operations.reports.timeline import BatchStats, Gap
 
 # More than a screen has pixels for.
-MOST_POINTS = 600
-_MOST_BARS = 40
+MAX_POINTS = 600
+_MAX_BARS = 40
 
 # Colors that differ in lightness too, and stand out on white and on black.
 _COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#999999")
@@ -43,7 +43,7 @@ def plot_data(figure: Any) -> Any:
     return json.loads(figure.to_json())
 
 
-def rate_plot(batches: Sequence[BatchFigures], gaps: Sequence[Gap]) -> Any:
+def rate_plot(batches: Sequence[BatchStats], gaps: Sequence[Gap]) -> Any:
     """Return rows for each second over time, with the gaps."""
     go = _plotly()
     figure = go.Figure()
@@ -75,7 +75,7 @@ def rate_plot(batches: Sequence[BatchFigures], gaps: Sequence[Gap]) -> Any:
     return _dressed(figure, "rows per second, while a batch is worked on")
 
 
-def rows_plot(batches: Sequence[BatchFigures]) -> Any:
+def rows_plot(batches: Sequence[BatchStats]) -> Any:
     """Return the rows of each batch."""
     go = _plotly()
     figure = go.Figure(
@@ -89,7 +89,7 @@ def rows_plot(batches: Sequence[BatchFigures]) -> Any:
     return _dressed(figure, "rows of each batch, by its number")
 
 
-def phases_plot(batches: Sequence[BatchFigures]) -> Any:
+def phases_plot(batches: Sequence[BatchStats]) -> Any:
     """Return how long each batch took: by phase where that is known, else as a whole."""
     go = _plotly()
     figure = go.Figure()
@@ -111,7 +111,7 @@ def phases_plot(batches: Sequence[BatchFigures]) -> Any:
 def partitions_plot(bars: Sequence[Bar], title: str) -> Any:
     """Return the partitions with the largest values, the largest first."""
     go = _plotly()
-    chosen = sorted(bars, key=lambda each: -each.value)[:_MOST_BARS]
+    chosen = sorted(bars, key=lambda each: -each.value)[:_MAX_BARS]
     figure = go.Figure(
         go.Bar(
             x=[each.value for each in chosen],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.operations.checkpoints.batches import known_time_ms
-from pyspark_kafka.operations.reports.batches import BatchFigures
+from pyspark_kafka.operations.reports.timeline import BatchStats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _WHOLE = "triggerExecution"
 _MOST = 2**63 - 1
 
 
-def progress_batches(progress: Iterable[Mapping[str, Any]], query_id: str | None = None) -> list[BatchFigures]:
+def progress_batches(progress: Iterable[Mapping[str, Any]], query_id: str | None = None) -> list[BatchStats]:
     """Return the batches that Spark's progress tells of, in the order of their numbers.
 
     Of a batch that was run again the last word counts. Triggers without a batch are left out.
@@ -31,7 +31,7 @@ def progress_batches(progress: Iterable[Mapping[str, Any]], query_id: str | None
 
     Source: Spark `StreamingQueryProgress`.
     """
-    found: dict[int, BatchFigures] = {}
+    found: dict[int, BatchStats] = {}
     for each in progress:
         try:
             if query_id is not None and each.get("id") != query_id:
@@ -45,7 +45,7 @@ def progress_batches(progress: Iterable[Mapping[str, Any]], query_id: str | None
     return [found[number] for number in sorted(found)]
 
 
-def merge_batches(checkpoint: Sequence[BatchFigures], progress: Sequence[BatchFigures]) -> list[BatchFigures]:
+def merge_batches(checkpoint: Sequence[BatchStats], progress: Sequence[BatchStats]) -> list[BatchStats]:
     """Return the batches of both, in the order of their numbers; where both have one, progress knows more of it.
 
     Whether a batch is finished, the checkpoint knows.
@@ -96,7 +96,7 @@ def read_event_log(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
         )
 
 
-def _batch(progress: Mapping[str, Any]) -> BatchFigures | None:
+def _batch(progress: Mapping[str, Any]) -> BatchStats | None:
     durations = {str(name): _count(taken) for name, taken in (progress.get("durationMs") or {}).items()}
     said = _ms(progress.get("timestamp"))
     whole = durations.pop(_WHOLE, None)
@@ -111,7 +111,7 @@ def _batch(progress: Mapping[str, Any]) -> BatchFigures | None:
     else:
         # Spark also tells of a trigger that found nothing to do, under the number of the next batch.
         return None
-    return BatchFigures(
+    return BatchStats(
         batch_id=_count(progress["batchId"]),
         begun_ms=known_time_ms(begun),
         finished_ms=known_time_ms(finished),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
 
 _GROWTH = 4
-_LARGEST_WINDOW = 1 << 20
+_MAX_WINDOW = 1 << 20
 # Of each partition at first, although all together have enough: one of them may have most of the last records.
 _LEAST_WINDOW = 100
 # Records of windows that are read at once; more are kept only if more are asked for.
@@ -85,7 +85,7 @@ class LastRecords:
             for where, end in self._ends.items()
             if self._is_wanted(where)
         ]
-        self._window = min(self._window * _GROWTH, max(self._window, _LARGEST_WINDOW))
+        self._window = min(self._window * _GROWTH, max(self._window, _MAX_WINDOW))
         return windows
 
     def take(self, window: OffsetRange, found: Iterable[tuple[int, int]]) -> None:

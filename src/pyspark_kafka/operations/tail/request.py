@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.operations.settings import resolve_settings, with_prefixes
-from pyspark_kafka.operations.tail.matching import RecordMatch
+from pyspark_kafka.operations.tail.match import RecordMatch
 from pyspark_kafka.options import Moment, StreamReadOptions, moment
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
 
 # A record may have as many headers as its size allows.
-_MOST_HEADERS = 100
+_MAX_HEADERS = 100
 _APPEND_TIME = 1
 
 Encoding = Literal["utf-8", "base64", "json"]
@@ -142,9 +142,9 @@ def shown_records(
             _part(value, most_bytes),
             tuple(
                 (_cut_text(str(each["key"].as_py()), most_bytes), _part(each["value"], most_bytes))
-                for each in headers[:_MOST_HEADERS]
+                for each in headers[:_MAX_HEADERS]
             ),
-            max(0, len(headers) - _MOST_HEADERS),
+            max(0, len(headers) - _MAX_HEADERS),
             fault,
         )
 

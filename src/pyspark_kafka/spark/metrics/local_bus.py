@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 # Events that wait for a listener that is slow; the oldest are dropped, as Spark's bus drops events.
-_MOST_PENDING = 1_000
+_MAX_PENDING = 1_000
 _REMOVE_SECONDS = 60.0
 
 
@@ -89,7 +89,7 @@ class LocalListenerBus:
             listeners = self._wanting(session)
             if not listeners:
                 return
-            if len(self._pending) >= _MOST_PENDING:
+            if len(self._pending) >= _MAX_PENDING:
                 self._pending.popleft()
                 self._dropped += 1
                 if self._dropped in (1, 1_000, 1_000_000):

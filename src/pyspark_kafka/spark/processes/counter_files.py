@@ -33,8 +33,8 @@ FOLDER = "pyspark-kafka-counters"
 TASK, DRIVER = "task", "driver"
 
 _SUFFIX = ".json"
-_LARGEST_BYTES = 64 * 1024
-_MOST_FILES = 10_000
+_MAX_BYTES = 64 * 1024
+_MAX_FILES = 10_000
 # A file that is written at this moment is whole a moment later.
 _READ_TIMES = 3
 
@@ -202,7 +202,7 @@ class CounterFiles:
         self._counted &= set(found)
         known = [name for name in found if name in self._last or name in self._counted]
         new = [name for name in found if name not in self._last and name not in self._counted]
-        return known + new[: max(0, _MOST_FILES - len(known))]
+        return known + new[: max(0, _MAX_FILES - len(known))]
 
 
 def to_lines(content: Mapping[str, Any]) -> bytes:
@@ -225,7 +225,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _whole_line(path: Path) -> bytes:
     for _ in range(_READ_TIMES):
         with path.open("rb") as file:
-            line, _, rest = file.read(_LARGEST_BYTES).partition(b"\n")
+            line, _, rest = file.read(_MAX_BYTES).partition(b"\n")
         if rest.startswith(b"%08x\n" % zlib.crc32(line)):
             return line
     raise ValueError("the file is not whole")

@@ -11,7 +11,7 @@ from kit.programs.cli import invoke, warnings_of
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.cli.checkpoints import fork
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import unfinished_note
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from kit.checkpoint_files import write_checkpoint
 from kit.programs.cli import invoke
 from pyspark_kafka.cli.lag.tables import heading
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.lag.positions import checkpoint_positions
 from pyspark_kafka.operations.lag.values import LagReport
 

@@ -9,7 +9,7 @@ from kit.checkpoint_files import write_checkpoint
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.checkpoints.differences import PositionDifference, compare_checkpoints
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path

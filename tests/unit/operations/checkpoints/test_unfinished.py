@@ -7,7 +7,7 @@ import pytest
 from kit.checkpoint_files import write_checkpoint
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import check_note, read_unfinished, unfinished_note
 
 if TYPE_CHECKING:

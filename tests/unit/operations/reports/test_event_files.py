@@ -57,7 +57,7 @@ def test_log_that_spark_still_writes_is_read_up_to_its_last_whole_frame(tmp_path
 def test_line_that_is_too_long_is_cut_and_the_next_one_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_files, "_LONGEST_LINE", 5_000)
+    monkeypatch.setattr(event_files, "_MAX_LINE", 5_000)
     (tmp_path / "log").write_bytes(zstd("x" * 1_000_000 + "\nnext\n" + "y" * 4_000))
     long, following, last = event_lines(tmp_path / "log")
     assert len(long) < 10_000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kit.checkpoint_files import PLANNED_MS, STEP_MS, offsets_text, write_checkpoint
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.checkpoints.batches import MOVED
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.reports.history import read_history
 
 if TYPE_CHECKING:

@@ -227,7 +227,7 @@ def test_thread_of_the_bus_ends_when_its_last_listener_is_gone() -> None:
 def test_slow_listener_loses_the_oldest_events(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(local_bus, "_MOST_PENDING", 5)
+    monkeypatch.setattr(local_bus, "_MAX_PENDING", 5)
     called, gate = threading.Event(), threading.Event()
 
     class Slow(Notes):

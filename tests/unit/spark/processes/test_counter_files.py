@@ -222,7 +222,7 @@ def test_folder_that_cannot_be_listed_for_once_ends_no_process(
 
 
 def test_file_that_is_one_too_many_ends_no_process(worker_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counter_files, "_MOST_FILES", 2)
+    monkeypatch.setattr(counter_files, "_MAX_FILES", 2)
     files, folder = CounterFiles(str(worker_root)), worker_root / FOLDER
     content = file_of(worker_root, os.getpid(), {RETRIES: 1}).read_bytes()
     for name in ("y1", "y2"):

@@ -4,7 +4,7 @@
 - `facts`, `log_bounds`: what the checkpoint and the brokers say; they read, and decide nothing.
 - `plan`: which files the other checkpoint has, and what follows; `state_files`, `identities` and
   `raw_log` are parts of it. Pure.
-- `sentences`: a plan in words. Pure.
+- `explain`: a plan in words. Pure.
 - `apply`: writes the files of a new checkpoint; `rewind` those of the same one, with a backup; `backups` makes those,
   and puts them back.
 

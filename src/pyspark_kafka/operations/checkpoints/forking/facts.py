@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
     from pyspark_kafka.offsets import KafkaSourceOffset
     from pyspark_kafka.operations.checkpoints.batches import SourceEnd
-    from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, QueryCheckpoint
+    from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind, QueryCheckpoint
     from pyspark_kafka.sink.source_positions import LaneRecord
 
 

@@ -27,7 +27,7 @@ from pyspark_kafka.operations.checkpoints.forking.identities import identities_a
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch
 from pyspark_kafka.operations.checkpoints.forking.positions import Positions, resolve_place
 from pyspark_kafka.operations.checkpoints.forking.state_files import judge_state, whole_versions
-from pyspark_kafka.operations.checkpoints.reading import CheckpointKind
+from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind
 from pyspark_kafka.sink.driver.lane_record_file import NAME as LANE_RECORD
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _SINK_LOG = "commits-of-sink"
 _COPIED = ("sources/", "sink/")
 
 
-class StateFate(Enum):
+class StateHandling(Enum):
     """What becomes of the state of a query."""
 
     NONE = "none"
@@ -53,7 +53,7 @@ class StateFate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class ForkRequest:
     """What is to be made.
 
     Attributes:
@@ -77,7 +77,7 @@ class ForkPlan:
 
     Attributes:
         facts: of the checkpoint that it is made of.
-        intent: what is to be made.
+        request: what is to be made.
         positions: where it starts.
         query_id: of the query that it is for.
         next_batch: the number of the first batch of that query.
@@ -90,11 +90,11 @@ class ForkPlan:
     """
 
     facts: CheckpointFacts
-    intent: Intent
+    request: ForkRequest
     positions: Positions
     query_id: str
     next_batch: int
-    state: StateFate
+    state: StateHandling
     creates: Mapping[str, bytes] = field(repr=False)
     writes: Mapping[str, bytes] = field(repr=False)
     copies: tuple[str, ...] = field(repr=False, default=())
@@ -112,12 +112,12 @@ class ForkPlan:
         return json.dumps({"id": self.query_id}, separators=(",", ":")).encode()
 
 
-def plan_fork(facts: CheckpointFacts, intent: Intent, bounds: LogBounds | None) -> ForkPlan:
+def plan_fork(facts: CheckpointFacts, request: ForkRequest, bounds: LogBounds | None) -> ForkPlan:
     """Return the checkpoint from which a query starts at a place.
 
     Args:
         facts: of the checkpoint.
-        intent: what is to be made.
+        request: what is to be made.
         bounds: what the brokers say about its partitions; None if they were not asked.
 
     Raises:
@@ -125,70 +125,70 @@ def plan_fork(facts: CheckpointFacts, intent: Intent, bounds: LogBounds | None) 
             would be read at an offset of the former one.
         OptionError: offsets are not those of the query, or outside of the log.
     """
-    positions = resolve_place(facts, intent.place, bounds)
+    positions = resolve_place(facts, request.place, bounds)
     if facts.kind is CheckpointKind.CONTINUOUS:
-        plan = _plan_continuous(facts, intent, positions)
+        plan = _plan_continuous(facts, request, positions)
     elif not facts.state_files:
-        plan = _plan_next(facts, intent, positions, StateFate.NONE)
-    elif intent.drop_state:
-        plan = _plan_dropped(facts, intent, positions)
+        plan = _plan_next(facts, request, positions, StateHandling.NONE)
+    elif request.drop_state:
+        plan = _plan_dropped(facts, request, positions)
     else:
-        plan = _plan_carried(facts, intent, positions)
+        plan = _plan_carried(facts, request, positions)
     return _with_sources(plan, bounds)
 
 
-def _plan_next(facts: CheckpointFacts, intent: Intent, positions: Positions, state: StateFate) -> ForkPlan:
+def _plan_next(facts: CheckpointFacts, request: ForkRequest, positions: Positions, state: StateHandling) -> ForkPlan:
     """Add a finished batch after the last number that was used; it reads nothing, and ends at the place."""
     number = facts.last_number + 1
-    template = facts.last if facts.wanted is None or not isinstance(intent.place, AfterBatch) else facts.wanted
+    template = facts.last if facts.wanted is None or not isinstance(request.place, AfterBatch) else facts.wanted
     ends = {source: offset.json() for source, offset in positions.offsets().items()}
     conf = {**(template.offsets.value("conf") or {}), MOVED: "true"}
-    offsets = template.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=intent.now_ms, conf=conf)
+    offsets = template.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=request.now_ms, conf=conf)
     offsets = offsets.with_ends(ends)
     commit = template.commit.with_metadata(nextBatchWatermarkMs=0)
     creates: dict[str, bytes] = {}
     # Spark takes the batch before the last one for the start of the last one, and it must be there.
-    has_last = intent.in_place and f"{OFFSETS}/{number - 1}" in facts.files
-    if intent.in_place and not has_last and f"{COMMITS}/{number - 1}" in facts.files:
+    has_last = request.in_place and f"{OFFSETS}/{number - 1}" in facts.files
+    if request.in_place and not has_last and f"{COMMITS}/{number - 1}" in facts.files:
         # A commit without offsets is in the way of the batch before the last one.
         number += 1
     numbers = (number,) if has_last else (number - 1, number)
     for each in numbers:
         creates |= {f"{OFFSETS}/{each}": offsets.to_bytes(), f"{COMMITS}/{each}": commit.to_bytes()}
-    keeps_id = intent.in_place and facts.lane_record is None and facts.query_id is not None
+    keeps_id = request.in_place and facts.lane_record is None and facts.query_id is not None
     writes: dict[str, bytes] = {}
-    removals = (LANE_RECORD,) if intent.in_place and facts.lane_record is not None else ()
-    if facts.kind is CheckpointKind.CONTINUOUS or (intent.in_place and facts.is_owned):
+    removals = (LANE_RECORD,) if request.in_place and facts.lane_record is not None else ()
+    if facts.kind is CheckpointKind.CONTINUOUS or (request.in_place and facts.is_owned):
         # A continuous query that still runs ends when it sees another owner.
-        writes[OWNER] = owner_bytes(intent.new_query_id)
-    query_id = facts.query_id if keeps_id and facts.query_id else intent.new_query_id
-    copies = () if intent.in_place else tuple(name for name in facts.files if name.startswith(_COPIED))
-    return ForkPlan(facts, intent, positions, query_id, number + 1, state, creates, writes, copies, removals)
+        writes[OWNER] = owner_bytes(request.new_query_id)
+    query_id = facts.query_id if keeps_id and facts.query_id else request.new_query_id
+    copies = () if request.in_place else tuple(name for name in facts.files if name.startswith(_COPIED))
+    return ForkPlan(facts, request, positions, query_id, number + 1, state, creates, writes, copies, removals)
 
 
-def _plan_continuous(facts: CheckpointFacts, intent: Intent, positions: Positions) -> ForkPlan:
+def _plan_continuous(facts: CheckpointFacts, request: ForkRequest, positions: Positions) -> ForkPlan:
     """Plan for a continuous query: the versions of its states have names of their own, so numbers continue."""
     if facts.last_state is None:
-        return _plan_next(facts, intent, positions, StateFate.NONE)
-    if intent.drop_state:
-        plan = _plan_next(facts, intent, positions, StateFate.DROPPED)
+        return _plan_next(facts, request, positions, StateHandling.NONE)
+    if request.drop_state:
+        plan = _plan_next(facts, request, positions, StateHandling.DROPPED)
         text = _without_heads(facts, facts.last_state)
         carried: tuple[str, ...] = ()
     else:
-        wanted = facts.wanted if isinstance(intent.place, AfterBatch) else None
+        wanted = facts.wanted if isinstance(request.place, AfterBatch) else None
         if wanted is None or wanted.state is None:
-            raise _not_carried(facts, intent, "The checkpoint has the states after whole epochs only")
-        plan = _plan_next(facts, intent, positions, StateFate.CARRIED)
+            raise _not_carried(facts, request, "The checkpoint has the states after whole epochs only")
+        plan = _plan_next(facts, request, positions, StateHandling.CARRIED)
         text = wanted.state
         carried = tuple(
             name for name in facts.files if name.startswith(_CONTINUOUS_STATE) and _epoch_of(name) <= wanted.batch_id
         )
         _check_heads(facts, wanted.batch_id, text, carried)
     creates = {f"{VERSIONS}/{plan.next_batch - 1}": text.encode(), **plan.creates}
-    return replace(plan, creates=creates, copies=plan.copies if intent.in_place else (*plan.copies, *carried))
+    return replace(plan, creates=creates, copies=plan.copies if request.in_place else (*plan.copies, *carried))
 
 
-def _plan_dropped(facts: CheckpointFacts, intent: Intent, positions: Positions) -> ForkPlan:
+def _plan_dropped(facts: CheckpointFacts, request: ForkRequest, positions: Positions) -> ForkPlan:
     """Plan batch 0, which reads nothing: only batch 0 begins with an empty state."""
     if positions.others:
         raise CheckpointError(
@@ -201,27 +201,27 @@ def _plan_dropped(facts: CheckpointFacts, intent: Intent, positions: Positions) 
     offsets = positions.offsets()
     # The start is in the end as well: a source that does not know its checkpoint finds it there.
     ends = {source: KafkaSourceOffset(each.partitions, each.partitions).json() for source, each in offsets.items()}
-    planned = facts.last.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=intent.now_ms).with_ends(ends)
-    copies = () if intent.in_place else tuple(name for name in facts.files if name.startswith(_COPIED))
-    removals = _numbered(facts, 0) if intent.in_place else ()
-    if intent.in_place:
+    planned = facts.last.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=request.now_ms).with_ends(ends)
+    copies = () if request.in_place else tuple(name for name in facts.files if name.startswith(_COPIED))
+    removals = _numbered(facts, 0) if request.in_place else ()
+    if request.in_place:
         removals = (*removals, *facts.state_files, *([LANE_RECORD] if facts.lane_record is not None else []))
     return ForkPlan(
-        facts, intent, positions, intent.new_query_id, 0, StateFate.DROPPED,
+        facts, request, positions, request.new_query_id, 0, StateHandling.DROPPED,
         {f"{OFFSETS}/0": planned.to_bytes()}, {}, copies, removals,
     )  # fmt: skip
 
 
-def _plan_carried(facts: CheckpointFacts, intent: Intent, positions: Positions) -> ForkPlan:
+def _plan_carried(facts: CheckpointFacts, request: ForkRequest, positions: Positions) -> ForkPlan:
     """Keep the number of the batch: the state that the next one reads has it as its version."""
-    wanted = facts.wanted if isinstance(intent.place, AfterBatch) else None
+    wanted = facts.wanted if isinstance(request.place, AfterBatch) else None
     if wanted is None:
-        raise _not_carried(facts, intent, "The checkpoint has the states after whole batches only")
+        raise _not_carried(facts, request, "The checkpoint has the states after whole batches only")
     version = wanted.batch_id + 1
     judged = judge_state(facts.state_files, version)
     if judged.by_unique_id or wanted.commit.value("stateUniqueIds"):
         raise _not_carried(
-            facts, intent, "Versions of the state have ids of their own (spark.sql.streaming.stateStore."
+            facts, request, "Versions of the state have ids of their own (spark.sql.streaming.stateStore."
             "checkpointFormatVersion is 2), which are not carried", hint_batch=False,
         )  # fmt: skip
     if judged.missing:
@@ -229,7 +229,7 @@ def _plan_carried(facts: CheckpointFacts, intent: Intent, positions: Positions) 
         where = listed(judged.missing)
         there = f"it is after batch {listed(whole[::-1])}" if whole else "it is after none of the batches"
         reason = f"The state after batch {wanted.batch_id} is not whole in {where}; {there}"
-        raise _not_carried(facts, intent, reason, hint_batch=bool(whole))
+        raise _not_carried(facts, request, reason, hint_batch=bool(whole))
     kept = tuple(
         name
         for name in facts.files
@@ -241,23 +241,23 @@ def _plan_carried(facts: CheckpointFacts, intent: Intent, positions: Positions) 
     removals = (*_numbered(facts, wanted.batch_id + 1), *judged.later)
     has_record = [LANE_RECORD] if facts.lane_record is not None else []
     return ForkPlan(
-        facts, intent, positions, intent.new_query_id, version, StateFate.CARRIED, {}, {},
-        () if intent.in_place else copies, (*removals, *has_record) if intent.in_place else (),
+        facts, request, positions, request.new_query_id, version, StateHandling.CARRIED, {}, {},
+        () if request.in_place else copies, (*removals, *has_record) if request.in_place else (),
     )  # fmt: skip
 
 
 def _with_sources(plan: ForkPlan, bounds: LogBounds | None) -> ForkPlan:
     """Add the files that sources of Kafka keep: where they begin, and the ids of their topics."""
     writes, copies = dict(plan.writes), list(plan.copies)
-    identities = identities_at(plan.facts, plan.intent.place, plan.positions, bounds)
+    identities = identities_at(plan.facts, plan.request.place, plan.positions, bounds)
     for source, offset in plan.positions.offsets().items():
         directory = f"sources/{source}"
         begins = f"{directory}/0"
         # Read until batch 0 is committed only. A fork begins there; in place it stays what it was.
-        if not plan.intent.in_place or (plan.state is StateFate.DROPPED and plan.next_batch == 0):
+        if not plan.request.in_place or (plan.state is StateHandling.DROPPED and plan.next_batch == 0):
             writes[begins] = encode(offset)
         ids = identities.get(source)
-        if ids is not None and (not plan.intent.in_place or ids != plan.facts.topic_ids[source]):
+        if ids is not None and (not plan.request.in_place or ids != plan.facts.topic_ids[source]):
             writes[f"{directory}/topic-ids"] = ids.to_bytes()
     copies = [name for name in copies if name not in writes]
     return replace(plan, writes=writes, copies=tuple(copies), recreated=tuple(recreated_topics(identities, bounds)))
@@ -318,7 +318,9 @@ def _malformed_versions(facts: CheckpointFacts, epoch: int) -> CheckpointError:
     )
 
 
-def _not_carried(facts: CheckpointFacts, intent: Intent, reason: str, *, hint_batch: bool = True) -> CheckpointError:
+def _not_carried(
+    facts: CheckpointFacts, request: ForkRequest, reason: str, *, hint_batch: bool = True
+) -> CheckpointError:
     batch = "Use --batch N of a batch whose state is there, or pass" if hint_batch else "Pass"
     return CheckpointError(
         f"The query of checkpoint {facts.location} keeps state, and the state of the place where it is to start is not "
@@ -326,5 +328,5 @@ def _not_carried(facts: CheckpointFacts, intent: Intent, reason: str, *, hint_ba
         condition="CHECKPOINT_STATE_NOT_CARRIED",
         hint=f"{batch} --drop-state to start with an empty state: sums and counts then begin at zero, repeats of "
         "earlier records are not noticed, and joins find nothing from before.",
-        facts={"location": facts.location, "in_place": intent.in_place},
+        facts={"location": facts.location, "in_place": request.in_place},
     )

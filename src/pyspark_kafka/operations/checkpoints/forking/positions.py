@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import CheckpointError, OptionError, listed
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtTime
-from pyspark_kafka.operations.checkpoints.reading import CheckpointKind
+from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -12,7 +12,7 @@ from pyspark_kafka.checkpoint.continuous_files import MESSAGES, VERSIONS
 from pyspark_kafka.errors import CheckpointError, listed
 from pyspark_kafka.operations.checkpoints.batches import COMMITS, OFFSETS, is_batch_name
 from pyspark_kafka.operations.checkpoints.forking.state_files import judge_state, version_of
-from pyspark_kafka.operations.checkpoints.reading import CheckpointKind
+from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind
 from pyspark_kafka.operations.checkpoints.verify.checksums import compare_checksum
 from pyspark_kafka.operations.checkpoints.verify.file_judge import FROM_A_COPY, FileJudge
 from pyspark_kafka.operations.checkpoints.verify.findings import Severity
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark_kafka.checkpoint.files import DirectoryNames
-    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+    from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint
     from pyspark_kafka.operations.checkpoints.verify.findings import Findings
 
 _STATE_FROM_A_COPY = "Restore the whole directory state from the same copy as the logs."

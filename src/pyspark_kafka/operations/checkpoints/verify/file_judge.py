@@ -12,7 +12,7 @@ from pyspark_kafka.errors import CheckpointError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+    from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint
     from pyspark_kafka.operations.checkpoints.verify.findings import Findings, Severity
 
 _T = TypeVar("_T")

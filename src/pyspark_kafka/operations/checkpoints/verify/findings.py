@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 # Findings of one kind that are kept one by one; a log of 100,000 damaged files says the same of each.
-_MOST_OF_A_KIND = 20
+_MAX_OF_A_KIND = 20
 
 
 class Severity(Enum):
@@ -58,7 +58,7 @@ class Findings:
         """Add a finding; of a kind that has many, only the first ones are kept, and the rest is counted."""
         key = severity, code
         self._counts[key] = self._counts.get(key, 0) + 1
-        if self._counts[key] <= _MOST_OF_A_KIND:
+        if self._counts[key] <= _MAX_OF_A_KIND:
             self._kept.append(CheckpointFinding(severity, code, where, text, advice))
 
     def extend(self, others: Iterable[CheckpointFinding]) -> None:
@@ -71,8 +71,8 @@ class Findings:
         order = list(Severity)
         yield from sorted(self._kept, key=lambda each: order.index(each.severity))
         for (severity, code), count in self._counts.items():
-            if count > _MOST_OF_A_KIND:
-                yield CheckpointFinding(severity, code, "", f"{count - _MOST_OF_A_KIND} more findings of this kind.")
+            if count > _MAX_OF_A_KIND:
+                yield CheckpointFinding(severity, code, "", f"{count - _MAX_OF_A_KIND} more findings of this kind.")
 
     def count(self, severity: Severity) -> int:
         """Return how many findings of a severity there are, with those that are not kept one by one."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import listed
 from pyspark_kafka.operations.checkpoints.batches import COMMITS, OFFSETS, batch_numbers
-from pyspark_kafka.operations.checkpoints.reading import CheckpointKind
+from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind
 from pyspark_kafka.operations.checkpoints.verify.file_judge import FROM_A_COPY
 from pyspark_kafka.operations.checkpoints.verify.findings import Severity
 

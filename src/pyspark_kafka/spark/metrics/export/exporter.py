@@ -12,7 +12,7 @@ import pyspark
 
 from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.spark.metrics.export.families import MOST_PARTITIONS, QUERY_FAMILIES, Family, Kind, query_families
+from pyspark_kafka.spark.metrics.export.families import MAX_PARTITIONS, QUERY_FAMILIES, Family, Kind, query_families
 from pyspark_kafka.spark.metrics.export.process_families import PROCESS_FAMILIES, process_families
 from pyspark_kafka.spark.metrics.listener import STORE
 from pyspark_kafka.spark.processes.counter_files import DRIVER, TASK, CounterFiles, ProcessTotals
@@ -120,7 +120,7 @@ class Exporter:
 
     def __init__(
         self,
-        max_partitions: int = MOST_PARTITIONS,
+        max_partitions: int = MAX_PARTITIONS,
         store: MetricsStore = STORE,
         totals: Callable[[], Mapping[str, ProcessTotals]] = PROCESSES.totals,
         connection: Mapping[str, Any] | None = None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ENDED_SECONDS = 900.0
 """For how long the end of a query is shown, in seconds: longer than what scrapes and rules of alerts need to see it."""
 
-MOST_PARTITIONS = 1_000
+MAX_PARTITIONS = 1_000
 """How many partitions have a series of their own."""
 
 _QUERY = ("query", "query_id")
@@ -176,7 +176,7 @@ QUERY_FAMILIES = (
 
 def query_families(
     queries: Sequence[tuple[QueryMetrics, QueryTotals]],
-    max_partitions: int = MOST_PARTITIONS,
+    max_partitions: int = MAX_PARTITIONS,
     asked: Mapping[tuple[str, int], Mapping[TopicPartition, int]] = MappingProxyType({}),
 ) -> list[Family]:
     """Return the figures of queries; of those that have ended only that they have, for 15 minutes.

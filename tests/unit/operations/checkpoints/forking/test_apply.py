@@ -10,9 +10,9 @@ from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork, check_target
 from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch
-from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, Intent, plan_fork
+from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, ForkRequest, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.rewind import check_finished
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}]
 
 def planned(source: Path) -> ForkPlan:
     facts = read_facts(read_checkpoint(str(source)), 0)
-    return plan_fork(facts, Intent(AfterBatch(0), False, False, NEW_ID, 1), None)
+    return plan_fork(facts, ForkRequest(AfterBatch(0), False, False, NEW_ID, 1), None)
 
 
 def content(location: Path) -> dict[str, bytes]:

@@ -16,12 +16,12 @@ from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork
 from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtOffsets
-from pyspark_kafka.operations.checkpoints.forking.plan import Intent, plan_fork
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.forking.plan import ForkRequest, plan_fork
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
     from pyspark_kafka.operations.checkpoints.forking.places import Place
-    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+    from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint
 
 GOLDEN = Path(__file__).parents[4] / "golden" / "checkpoints"
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -31,7 +31,7 @@ NEW_ID = "11111111-2222-3333-4444-555555555555"
 def fork(name: str, target: Path, place: Place, *, drop_state: bool = False) -> QueryCheckpoint:
     source = CheckpointFiles(str(GOLDEN / f"spark-4.2.0-{name}"))
     facts = read_facts(read_checkpoint(source), place.batch_id if isinstance(place, AfterBatch) else None)
-    plan = plan_fork(facts, Intent(place, False, drop_state, NEW_ID, 5), None)
+    plan = plan_fork(facts, ForkRequest(place, False, drop_state, NEW_ID, 5), None)
     apply_fork(plan, source, CheckpointFiles(str(target)))
     return read_checkpoint(str(target))
 

@@ -16,13 +16,13 @@ from pyspark_kafka.errors import CheckpointError, OptionError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, Latest, SpecificOffsets
 from pyspark_kafka.operations.checkpoints.batches import MOVED
+from pyspark_kafka.operations.checkpoints.forking.explain import describe_plan
 from pyspark_kafka.operations.checkpoints.forking.facts import CheckpointFacts, FinishedBatch, read_facts
 from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtOffsets, AtTime
-from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, Intent, StateFate, plan_fork
+from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, ForkRequest, StateHandling, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.raw_log import FINISHED, LogText
-from pyspark_kafka.operations.checkpoints.forking.sentences import describe_plan
-from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind, read_checkpoint
 from pyspark_kafka.sink.source_positions import LaneRecord
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def plan(
     bounds: LogBounds | None = BOUNDS,
 ) -> ForkPlan:
     facts = read_facts(read_checkpoint(str(location)), place.batch_id if isinstance(place, AfterBatch) else None)
-    return plan_fork(facts, Intent(place, in_place, drop_state, NEW_ID, NOW), bounds)
+    return plan_fork(facts, ForkRequest(place, in_place, drop_state, NEW_ID, NOW), bounds)
 
 
 def at_offsets(**partitions: Any) -> AtOffsets:
@@ -200,7 +200,7 @@ def test_sources_of_others_are_kept_by_a_batch_and_refused_otherwise(tmp_path: P
 
 def test_state_is_carried_with_the_number_of_its_batch(tmp_path: Path) -> None:
     made = plan(with_state(write_checkpoint(tmp_path, ENDS), 3), AfterBatch(1))
-    assert made.state is StateFate.CARRIED
+    assert made.state is StateHandling.CARRIED
     assert made.next_batch == 2
     assert set(made.copies) == {
         "offsets/0", "offsets/1", "commits/0", "commits/1", "state/0/0/1.delta", "state/0/0/2.delta",
@@ -225,7 +225,7 @@ def test_state_of_another_place_is_refused_and_can_be_dropped(tmp_path: Path) ->
     with pytest.raises(CheckpointError, match=r"\[CHECKPOINT_STATE_NOT_CARRIED\].*--drop-state"):
         plan(tmp_path, at_offsets(p0=3))
     made = plan(tmp_path, at_offsets(p0=3), drop_state=True)
-    assert made.state is StateFate.DROPPED
+    assert made.state is StateHandling.DROPPED
     assert list(made.creates) == ["offsets/0"]
     line = LogText.parse(made.creates["offsets/0"]).lines[0]
     # Batch 0 begins where it ends, for a source with and for one without the file of its beginning.
@@ -405,7 +405,7 @@ def test_continuous_state_is_carried_under_the_next_number(tmp_path: Path) -> No
     for name in ("0-ab.0.delta", "1-ab.0.delta", "2-ab.0.delta"):
         files.replace(f"continuous/state/0/t-0/{name}", b"x")
     made = plan(tmp_path, AfterBatch(1))
-    assert made.state is StateFate.CARRIED
+    assert made.state is StateHandling.CARRIED
     assert json.loads(made.creates[f"{VERSIONS}/3"])["heads"] == heads
     assert [name for name in made.copies if "state" in name] == [
         "continuous/state/0/t-0/0-ab.0.delta", "continuous/state/0/t-0/1-ab.0.delta",
@@ -528,7 +528,7 @@ def test_plan_starts_every_partition_once_within_its_log_and_uses_no_number_agai
         {each: offset for each, offset in found.items() if each in there}, {}, gone,
     )  # fmt: skip
     facts = _facts(now, tuple(range(data.draw(st.integers(0, last)) + 1)), last, record)
-    made = plan_fork(facts, Intent(AtTime(1, "then"), in_place, False, NEW_ID, NOW), logs)
+    made = plan_fork(facts, ForkRequest(AtTime(1, "then"), in_place, False, NEW_ID, NOW), logs)
     ends = end_of(made.creates[f"offsets/{made.next_batch - 1}"])
     assert ends.keys() == now.keys()
     for each, to in ends.items():

@@ -18,14 +18,14 @@ from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.operations.checkpoints.forking.backups import restore
 from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch
-from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, Intent, plan_fork
+from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, ForkRequest, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.rewind import (
     apply_rewind,
     check_finished,
     check_quiet,
     seconds_since_written,
 )
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ def exactly_once(location: Path) -> Path:
 
 def planned(location: Path, *, drop_state: bool = False) -> ForkPlan:
     facts = read_facts(read_checkpoint(str(location)), 0)
-    return plan_fork(facts, Intent(AfterBatch(0), True, drop_state, NEW_ID, 1), None)
+    return plan_fork(facts, ForkRequest(AfterBatch(0), True, drop_state, NEW_ID, 1), None)
 
 
 def content(location: Path, *, hidden: bool = False) -> dict[str, bytes]:

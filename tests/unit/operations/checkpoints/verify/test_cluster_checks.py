@@ -10,7 +10,7 @@ from pyspark_kafka.client.transactions.group_positions import GroupPosition
 from pyspark_kafka.client.transactions.inspection import TransactionDescription, TransactionState
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.checkpoints.batches import MOVED
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.verify.cluster_checks import check_cluster
 from pyspark_kafka.operations.checkpoints.verify.cluster_facts import ClusterFacts, TopicState
 from pyspark_kafka.operations.checkpoints.verify.expectation import Expectation, expect

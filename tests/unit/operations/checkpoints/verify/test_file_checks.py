@@ -10,7 +10,7 @@ from kit.checkpoint_files import offsets_text, write_checkpoint
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint.continuous_files import MESSAGES, OWNER, VERSIONS, PreparedEpoch, owner_bytes
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import unfinished_note
 from pyspark_kafka.operations.checkpoints.verify.file_checks import check_files
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings

@@ -9,7 +9,7 @@ from kit.checkpoint_files import offsets_text, write_checkpoint
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.operations.checkpoints.batches import MOVED
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.verify.file_judge import FileJudge
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings
 from pyspark_kafka.operations.checkpoints.verify.log_checks import LogChecks

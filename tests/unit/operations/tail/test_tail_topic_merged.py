@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.tail.merging import merge_by_time
 from pyspark_kafka.operations.tail.shown import ShownRecord
+from pyspark_kafka.operations.tail.tail_topic import merge_by_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

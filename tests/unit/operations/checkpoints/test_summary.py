@@ -7,23 +7,23 @@ from kit.checkpoint_files import PLANNED_MS, QUERY_ID, STEP_MS, offsets_text, wr
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.checkpoints.account import DirectoryAccount, list_directories, read_account
 from pyspark_kafka.operations.checkpoints.batches import MOVED
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
-from pyspark_kafka.operations.checkpoints.sentences import describe_batch
+from pyspark_kafka.operations.checkpoints.describe import describe_batch
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
+from pyspark_kafka.operations.checkpoints.summary import DirectorySummary, list_directories, read_summary
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
 
-    from pyspark_kafka.operations.checkpoints.account import CheckpointAccount
+    from pyspark_kafka.operations.checkpoints.summary import CheckpointSummary
 
 P0 = TopicPartition("t", 0)
 
 
-def account_of(location: Path, most: int | None = 10) -> CheckpointAccount:
-    return read_account(read_checkpoint(str(location)), most=most)
+def account_of(location: Path, most: int | None = 10) -> CheckpointSummary:
+    return read_summary(read_checkpoint(str(location)), most=most)
 
 
 def written_at(location: Path, name: str, time_ms: int) -> None:
@@ -122,7 +122,7 @@ def test_batch_that_is_removed_meanwhile_is_left_out(tmp_path: Path) -> None:
     checkpoint = read_checkpoint(str(tmp_path))
     (tmp_path / "offsets" / "0").unlink()
     (tmp_path / "commits" / "0").unlink()
-    account = read_account(checkpoint)
+    account = read_summary(checkpoint)
     assert [batch.batch_id for batch in account.batches] == [1, 2]
     assert account.problems == ()
 
@@ -135,7 +135,7 @@ def test_rights_that_are_missing_are_problems(tmp_path: Path, monkeypatch: pytes
         raise CheckpointError(f"Cannot read {name}: forbidden.", condition="CHECKPOINT_IO")
 
     monkeypatch.setattr(CheckpointFiles, "read", refused)
-    account = read_account(checkpoint)
+    account = read_summary(checkpoint)
     assert (account.begun, account.last_finished) == (1, 0)
     assert "Cannot read metadata: forbidden." in account.problems
 
@@ -155,8 +155,8 @@ def test_directories_are_listed_with_their_hidden_files(tmp_path: Path) -> None:
     found, problems = list_directories(read_checkpoint(str(tmp_path)))
     assert problems == ()
     assert found == (
-        DirectoryAccount(".", 1, 0, 0, 3),
-        DirectoryAccount("commits", 1, 1, 1, 0),
-        DirectoryAccount("offsets", 1, 0, 0, 0),
-        DirectoryAccount("sources", 0, 0, 0, 1),
+        DirectorySummary(".", 1, 0, 0, 3),
+        DirectorySummary("commits", 1, 1, 1, 0),
+        DirectorySummary("offsets", 1, 0, 0, 0),
+        DirectorySummary("sources", 0, 0, 0, 1),
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafka.operations.reports.batches import BatchFigures, Gap, find_gaps, summarize, thinned
+from pyspark_kafka.operations.reports.timeline import BatchStats, Gap, find_gaps, summarize, thinned
 
 _MINUTE = 60_000
 
 
-def batch(number: int, begun_ms: int, finished_ms: int | None, rows: int = 10, run: str | None = None) -> BatchFigures:
-    return BatchFigures(number, begun_ms, finished_ms, finished_ms is not None, rows, run_id=run)
+def batch(number: int, begun_ms: int, finished_ms: int | None, rows: int = 10, run: str | None = None) -> BatchStats:
+    return BatchStats(number, begun_ms, finished_ms, finished_ms is not None, rows, run_id=run)
 
 
 def test_figures_of_batches_are_summed() -> None:
@@ -70,7 +70,7 @@ def test_thinned_batches_name_those_that_they_stand_for() -> None:
 
 
 def test_thinned_batches_rate_only_rows_whose_time_is_known() -> None:
-    batches = [BatchFigures(0, 0, 10, True, None), batch(1, 100, 110), batch(2, 200, None)]
+    batches = [BatchStats(0, 0, 10, True, None), batch(1, 100, 110), batch(2, 200, None)]
     assert [each.rows_and_ms for each in batches] == [None, (10, 10), None]
     (found,) = thinned(batches, 1)
     assert (found.rows, found.duration_ms, found.rows_and_ms) == (20, 20, (10, 10))
@@ -84,7 +84,7 @@ def test_thinned_batches_rate_only_rows_whose_time_is_known() -> None:
 )
 def test_thinning_loses_no_rows(given_: list[tuple[int, int, int | None]], most: int) -> None:
     batches = [
-        BatchFigures(number, wait, None if taken is None else wait + taken, taken is not None, rows, {"addBatch": rows})
+        BatchStats(number, wait, None if taken is None else wait + taken, taken is not None, rows, {"addBatch": rows})
         for number, (rows, wait, taken) in enumerate(given_)
     ]
     found = thinned(batches, most)

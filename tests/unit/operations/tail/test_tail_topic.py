@@ -10,7 +10,7 @@ import pytest
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.operations.tail.request import TailRequest, resolve_read
-from pyspark_kafka.operations.tail.tailing import Tail
+from pyspark_kafka.operations.tail.tail_topic import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,26 +7,26 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import printable
-from pyspark_kafka.operations.reports.batches import find_gaps, summarize, thinned
 from pyspark_kafka.operations.reports.page import ReportPage, ReportTable, Tile
 from pyspark_kafka.operations.reports.plots import (
-    MOST_POINTS,
+    MAX_POINTS,
     Bar,
     partitions_plot,
     phases_plot,
     rate_plot,
     rows_plot,
 )
+from pyspark_kafka.operations.reports.timeline import find_gaps, summarize, thinned
 from pyspark_kafka.operations.spans import span_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.operations.reports.batches import BatchFigures, Gap
+    from pyspark_kafka.operations.reports.timeline import BatchStats, Gap
 
-_MOST_GAPS = 20
-_MOST_PARTITIONS = 200
+_MAX_GAPS = 20
+_MAX_PARTITIONS = 200
 _UNKNOWN = "unknown"
 # A partition that has this many times the rows of the others holds its batch up.
 _SKEWED = 4
@@ -51,7 +51,7 @@ class ReportFacts:
 
     title: str
     place: str
-    batches: Sequence[BatchFigures]
+    batches: Sequence[BatchStats]
     made_ms: int
     positions: Mapping[TopicPartition, int] = field(hash=False)
     rows: Mapping[TopicPartition, int] = field(hash=False)
@@ -69,7 +69,7 @@ def build_page(facts: ReportFacts) -> ReportPage:
     """
     batches, summary = facts.batches, summarize(facts.batches)
     gaps = find_gaps(batches, facts.made_ms if facts.is_running else None)
-    shown = thinned(batches, MOST_POINTS)
+    shown = thinned(batches, MAX_POINTS)
     # Only timed batches have a place on an axis of time.
     plots = {"rate": rate_plot(shown, gaps), "rows": rows_plot(shown), "phases": phases_plot(shown)}
     if facts.behind:
@@ -155,9 +155,9 @@ def _gaps_table(gaps: Sequence[Gap]) -> ReportTable:
             "-" if each.rows is None else f"{each.rows:,}",
             "perhaps" if each.is_within else {None: "-", True: "yes", False: "no"}[each.is_restart],
         )
-        for each in gaps[:_MOST_GAPS]
+        for each in gaps[:_MAX_GAPS]
     ]
-    note = f"{len(gaps) - _MOST_GAPS} more are left out." if len(gaps) > _MOST_GAPS else ""
+    note = f"{len(gaps) - _MAX_GAPS} more are left out." if len(gaps) > _MAX_GAPS else ""
     return ReportTable(
         "Gaps and restarts",
         ("from", "for", "after batch", "before batch", "rows after it", "restart"),
@@ -178,7 +178,7 @@ def _partitions_table(facts: ReportFacts) -> ReportTable:
             f"{facts.rows[each]:,}" if each in facts.rows else "-",
             f"{behind[each]:,}" if each in behind else "-",
         )
-        for each in order[:_MOST_PARTITIONS]
+        for each in order[:_MAX_PARTITIONS]
     ]
     left = len(order) - len(rows)
     return ReportTable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import deque
 from dataclasses import replace
@@ -18,20 +19,19 @@ from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError
 from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.operations.tail.last import LastRecords, first_window
-from pyspark_kafka.operations.tail.merging import merge_by_time
-from pyspark_kafka.operations.tail.reading import EndedPartition, TailReader, UnreadRecord
+from pyspark_kafka.operations.tail.reader import EndedPartition, TailReader, UnreadRecord
 from pyspark_kafka.operations.tail.request import check_partitions
 from pyspark_kafka.operations.tail.shown import BadPart, ShownRecord, shown_records
 from pyspark_kafka.options import StreamReadOptions
 from pyspark_kafka.source.read_columns import plan_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from pyspark_kafka.client.cluster.metadata import TopicMetadata
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.operations.tail.reading import TailPiece
+    from pyspark_kafka.operations.tail.reader import TailPiece
     from pyspark_kafka.operations.tail.request import TailRequest
     from pyspark_kafka.options import BatchReadOptions, FetchOptions
 
@@ -318,3 +318,12 @@ def _fetch_options(options: BatchReadOptions | StreamReadOptions, *, follow: boo
         return options.fetch
     patience_ms = min(options.fetch.poll_timeout_ms, options.connection.api_timeout_ms)
     return replace(options.fetch, poll_timeout_ms=patience_ms, outage_timeout_ms=0)
+
+
+def merge_by_time(by_partition: Mapping[TopicPartition, Iterable[ShownRecord]]) -> Iterator[ShownRecord]:
+    """Return records of several partitions by their time; those of one partition stay in the order of their offsets.
+
+    Records without a time come as early as their partition allows. Pure.
+    """
+    streams = (records for _, records in sorted(by_partition.items()))
+    return heapq.merge(*streams, key=lambda record: -1 if record.timestamp_ms is None else record.timestamp_ms)

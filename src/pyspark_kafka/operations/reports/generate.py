@@ -17,25 +17,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError, listed
-from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind, read_checkpoint
 from pyspark_kafka.operations.lag.api import lag
 from pyspark_kafka.operations.lag.values import FAULTS
-from pyspark_kafka.operations.reports.building import ReportFacts, build_page
 from pyspark_kafka.operations.reports.event_files import event_lines
 from pyspark_kafka.operations.reports.history import read_history
 from pyspark_kafka.operations.reports.page import render_page
 from pyspark_kafka.operations.reports.progress import merge_batches, progress_batches, read_event_log
+from pyspark_kafka.operations.reports.render import ReportFacts, build_page
 from pyspark_kafka.operations.spans import span_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+    from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint
     from pyspark_kafka.operations.lag.values import LagReport
-    from pyspark_kafka.operations.reports.batches import BatchFigures
     from pyspark_kafka.operations.reports.history import CheckpointHistory
+    from pyspark_kafka.operations.reports.timeline import BatchStats
 
-_MOST_WARNINGS = 10
+_MAX_WARNINGS = 10
 _NO_PLACE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV})
 _MADE_BY = {
     CheckpointKind.EMPTY: "The query has not begun a batch yet.",
@@ -69,7 +69,7 @@ def gather_facts(
     checkpoint = read_checkpoint(location)
     history = read_history(checkpoint, batches, watch)
     query_id, warnings = _query_id(checkpoint)
-    shown: list[BatchFigures] = list(history.batches)
+    shown: list[BatchStats] = list(history.batches)
     if progress is not None:
         told = _read_progress(progress, query_id)
         shown = merge_batches(shown, told)[-batches:]
@@ -123,8 +123,8 @@ def add_lag(facts: ReportFacts, options: Mapping[str, Any], location: str) -> Re
 
 
 def _few(texts: list[str]) -> list[str]:
-    left = len(texts) - _MOST_WARNINGS
-    return texts if left <= 0 else [*texts[:_MOST_WARNINGS], f"{left:,} more sentences like these are left out."]
+    left = len(texts) - _MAX_WARNINGS
+    return texts if left <= 0 else [*texts[:_MAX_WARNINGS], f"{left:,} more sentences like these are left out."]
 
 
 def _headroom_sentences(report: LagReport) -> list[str]:
@@ -210,7 +210,7 @@ def _about(history: CheckpointHistory) -> list[str]:
     return found
 
 
-def _read_progress(file: Path, query_id: str | None) -> list[BatchFigures]:
+def _read_progress(file: Path, query_id: str | None) -> list[BatchStats]:
     try:
         return progress_batches(read_event_log(event_lines(file)), query_id)
     except OSError as error:

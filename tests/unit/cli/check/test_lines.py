@@ -7,7 +7,7 @@ import json
 
 from rich.console import Console
 
-from pyspark_kafka.cli.checking.lines import Lines, summary, to_lines, to_text
+from pyspark_kafka.cli.check.lines import Lines, summary, to_lines, to_text
 from pyspark_kafka.diagnosis import Diagnosis, Finding, FindingStatus
 
 FAILED = Finding("tls", FindingStatus.FAILED, "It\x1b[31m does not work.", "Set kafka.security.protocol to SSL.")

@@ -11,7 +11,7 @@ from pyspark_kafka.checkpoint.continuous_files import MESSAGES, OWNER, PreparedE
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, StateOperator, read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind, StateOperator, read_checkpoint
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.source_positions import LaneRecord
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kit.checkpoint_files import write_checkpoint
 from kit.programs.cli import invoke
 from pyspark_kafka.checkpoint import CheckpointFiles
-from pyspark_kafka.operations.checkpoints.account import read_account
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
+from pyspark_kafka.operations.checkpoints.summary import read_summary
 from pyspark_kafka.operations.checkpoints.verify.file_checks import check_files
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings
 
@@ -79,7 +79,7 @@ def test_file_of_any_content_is_read_or_named(tmp_path: Path, name: str, content
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_bytes(content)
     checkpoint = read_checkpoint(str(tmp_path))
-    read_account(checkpoint, most=None)
+    read_summary(checkpoint, most=None)
     check_files(checkpoint, Findings())
 
 

@@ -14,14 +14,14 @@ import pytest
 from kit.checkpoint_files import QUERY_ID, write_checkpoint
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.reports.batches import BatchFigures
-from pyspark_kafka.operations.reports.building import ReportFacts
-from pyspark_kafka.operations.reports.making import gather_facts, write_report
+from pyspark_kafka.operations.reports.generate import gather_facts, write_report
+from pyspark_kafka.operations.reports.render import ReportFacts
+from pyspark_kafka.operations.reports.timeline import BatchStats
 
 
 def facts(topic: str = "t") -> ReportFacts:
     of_topic = {TopicPartition(topic, 0): 1, TopicPartition(topic, 1): 9}
-    return ReportFacts("Query q", topic, [BatchFigures(0, 0, 1, True, 1)], 0, of_topic, of_topic, of_topic, [topic])
+    return ReportFacts("Query q", topic, [BatchStats(0, 0, 1, True, 1)], 0, of_topic, of_topic, of_topic, [topic])
 
 
 @pytest.mark.parametrize("topic", ["half \ud800", "moved \x1b[2J"])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.checkpoints.account import read_account
-from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, StateOperator, read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind, StateOperator, read_checkpoint
+from pyspark_kafka.operations.checkpoints.summary import read_summary
 from pyspark_kafka.operations.checkpoints.verify.file_checks import check_files
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings
 
@@ -19,7 +19,7 @@ P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_checkpoint_of_spark_is_read_without_a_problem(name: str) -> None:
-    account = read_account(read_checkpoint(str(STORED / name)), most=None)
+    account = read_summary(read_checkpoint(str(STORED / name)), most=None)
     assert account.problems == ()
     assert account.query_id is not None
 
@@ -45,7 +45,7 @@ def test_query_of_the_jvm_connector_is_understood(name: str, begins: int) -> Non
     assert sum(unfinished.offsets["0"].partitions.values()) - sum(position.values()) == 10
     assert read.beginnings()["0"].partitions == {P0: 0, P1: 0}
     assert sum(position.values()) == begins + 30
-    (source,) = read_account(read).sources
+    (source,) = read_summary(read).sources
     assert source.spaced is False
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from pyspark_kafka.cli.lag import watching
-from pyspark_kafka.cli.lag.watching import History, watch
+from pyspark_kafka.cli.lag.watch import History, watch
 from pyspark_kafka.errors import TransportError
 from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLag
 
@@ -57,7 +56,7 @@ def test_watch_shows_each_look_and_passes_the_one_before(terminal: bool) -> None
 def test_watch_ends_if_the_reader_of_a_pipe_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     look, given = looks(report(5), report(7), report(9))
     left = iter([False, True])
-    monkeypatch.setattr(watching, "is_left", lambda: next(left))
+    monkeypatch.setattr("pyspark_kafka.cli.lag.watch.is_left", lambda: next(left))
     watch(Console(file=io.StringIO(), force_terminal=False), look, 3.0, every=False, pause=lambda _: None)
     assert given == [None, report(5)]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import listed, printable
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtTime
-from pyspark_kafka.operations.checkpoints.forking.plan import StateFate
-from pyspark_kafka.operations.checkpoints.reading import CheckpointKind
+from pyspark_kafka.operations.checkpoints.forking.plan import StateHandling
+from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind
 
 if TYPE_CHECKING:
     from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan
@@ -47,7 +47,7 @@ def describe_plan(plan: ForkPlan) -> list[str]:
 
 
 def _place(plan: ForkPlan) -> str:
-    place, facts = plan.intent.place, plan.facts
+    place, facts = plan.request.place, plan.facts
     if isinstance(place, AtTime):
         where = f"at the first record of each partition from {place.said} on"
     elif isinstance(place, AfterBatch):
@@ -55,7 +55,7 @@ def _place(plan: ForkPlan) -> str:
     else:
         where = "at the named offsets; partitions that are not named stay where they are"
     subject = (
-        f"The query {facts.query_id} itself" if plan.intent.in_place else f"A new query, made of {facts.query_id},"
+        f"The query {facts.query_id} itself" if plan.request.in_place else f"A new query, made of {facts.query_id},"
     )
     others = plan.positions.others
     kept = f" The sources {listed(others)} are not Kafka's and start where that batch left them." if others else ""
@@ -104,12 +104,12 @@ def _records(plan: ForkPlan) -> list[str]:
 
 
 def _state(plan: ForkPlan) -> list[str]:
-    if plan.state is StateFate.CARRIED:
+    if plan.state is StateHandling.CARRIED:
         return ["Its state is the one after that batch, file by file."]
-    if plan.state is StateFate.DROPPED:
+    if plan.state is StateHandling.DROPPED:
         said = "Its state is DROPPED: sums and counts begin at zero, repeats of earlier records are not noticed, and"
         return [f"{said} joins find nothing from before. Records before the place count in no result."]
-    return ["The query keeps no state; --drop-state changes nothing."] if plan.intent.drop_state else []
+    return ["The query keeps no state; --drop-state changes nothing."] if plan.request.drop_state else []
 
 
 def _identity(plan: ForkPlan) -> list[str]:

@@ -46,7 +46,7 @@ def check(
     ] = False,
 ) -> None:
     """Check a connection to Kafka step by step, and print what to change."""
-    from pyspark_kafka.cli.checking.lines import Lines, summary, to_text  # noqa: PLC0415 - the client only when needed
+    from pyspark_kafka.cli.check.lines import Lines, summary, to_text  # noqa: PLC0415 - the client only when needed
     from pyspark_kafka.cli.common.query_options import collect_options  # noqa: PLC0415
     from pyspark_kafka.diagnosis import check as judge  # noqa: PLC0415
 

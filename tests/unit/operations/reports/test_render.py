@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.reports.batches import BatchFigures
-from pyspark_kafka.operations.reports.building import ReportFacts, build_page
 from pyspark_kafka.operations.reports.page import render_page
+from pyspark_kafka.operations.reports.render import ReportFacts, build_page
+from pyspark_kafka.operations.reports.timeline import BatchStats
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 _MINUTE = 60_000
@@ -19,8 +19,8 @@ def facts(**changed: object) -> ReportFacts:
         "title": "Query q",
         "place": "checkpoint /c",
         "batches": [
-            BatchFigures(0, 0, 2_000, True, 100, {"addBatch": 1_500}, "run"),
-            BatchFigures(1, 10 * _MINUTE, 10 * _MINUTE + 4_000, True, 900, {"addBatch": 3_000, "walCommit": 10}, "run"),
+            BatchStats(0, 0, 2_000, True, 100, {"addBatch": 1_500}, "run"),
+            BatchStats(1, 10 * _MINUTE, 10 * _MINUTE + 4_000, True, 900, {"addBatch": 3_000, "walCommit": 10}, "run"),
         ],
         "made_ms": 11 * _MINUTE,
         "positions": {TopicPartition("t", 0): 950, TopicPartition("t", 1): 50},
@@ -54,7 +54,7 @@ def test_page_names_gaps_and_skew() -> None:
 
 def test_page_names_a_batch_in_which_the_driver_may_have_been_killed() -> None:
     times = [(number * 1_000, number * 1_000 + 500) for number in range(4)] + [(5_000, 76_000), (77_000, 77_500)]
-    batches = [BatchFigures(number, *times[number], True, 50) for number in range(6)]
+    batches = [BatchStats(number, *times[number], True, 50) for number in range(6)]
     page = build_page(facts(batches=batches))
     assert any(each.startswith("Batch 4 took 1 m 11 s, from ") for each in page.sentences)
     (row,) = page.tables[0].rows
@@ -62,12 +62,12 @@ def test_page_names_a_batch_in_which_the_driver_may_have_been_killed() -> None:
 
 
 def test_page_says_which_batch_a_restart_runs_again() -> None:
-    page = build_page(facts(batches=[BatchFigures(4, 0, None, False, 5)]))
+    page = build_page(facts(batches=[BatchStats(4, 0, None, False, 5)]))
     assert "Batch 4 is begun and not finished" in " ".join(page.sentences)
 
 
 def test_page_says_of_no_batch_that_a_rewind_has_passed_over_that_it_runs_again() -> None:
-    page = build_page(facts(batches=[BatchFigures(4, 0, None, False, None, is_passed_over=True)]))
+    page = build_page(facts(batches=[BatchStats(4, 0, None, False, None, is_passed_over=True)]))
     assert not any("a restart runs it again" in each for each in page.sentences)
 
 
@@ -123,7 +123,7 @@ def test_names_of_others_cannot_leave_their_place() -> None:
         positions={hostile: 1},
         rows={hostile: 1},
         behind={hostile: 1},
-        batches=[BatchFigures(0, 0, 1, True, 1, {_HOSTILE: 1})],
+        batches=[BatchStats(0, 0, 1, True, 1, {_HOSTILE: 1})],
     )
     assert "<script>alert(1)" not in render_page(build_page(given))
 
@@ -131,7 +131,7 @@ def test_names_of_others_cannot_leave_their_place() -> None:
 def test_many_batches_and_partitions_make_no_larger_page() -> None:
     few = len(render_page(build_page(facts())))
     partitions = {TopicPartition("topic", number): number for number in range(10_000)}
-    batches = [BatchFigures(number, number * 1_000, number * 1_000 + 500, True, 3) for number in range(50_000)]
+    batches = [BatchStats(number, number * 1_000, number * 1_000 + 500, True, 3) for number in range(50_000)]
     page = build_page(facts(batches=batches, positions=partitions, rows=partitions, behind=partitions))
     assert "9,800 more are left out" in page.tables[1].note
     assert len(render_page(page)) < few + 300_000

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.offsets import KafkaSourceOffset
     from pyspark_kafka.operations.checkpoints.batches import PlannedBatch
-    from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, QueryCheckpoint, StateOperator
+    from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind, QueryCheckpoint, StateOperator
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class BatchAccount:
+class BatchSummary:
     """One batch; of a continuous query, an epoch.
 
     Attributes:
@@ -62,7 +62,7 @@ class BatchAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceAccount:
+class SourceSummary:
     """One source of the query.
 
     Attributes:
@@ -83,7 +83,7 @@ class SourceAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryAccount:
+class DirectorySummary:
     """What is directly in a directory of a checkpoint.
 
     Attributes:
@@ -102,7 +102,7 @@ class DirectoryAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointAccount:
+class CheckpointSummary:
     """What a checkpoint says about its query.
 
     Attributes:
@@ -134,8 +134,8 @@ class CheckpointAccount:
     first: int | None
     last_begun: int | None
     last_finished: int | None
-    sources: tuple[SourceAccount, ...]
-    batches: tuple[BatchAccount, ...]
+    sources: tuple[SourceSummary, ...]
+    batches: tuple[BatchSummary, ...]
     states: tuple[StateOperator, ...]
     prepared_epochs: tuple[int, ...]
     owner: str
@@ -149,9 +149,9 @@ class CheckpointAccount:
         return self.last_begun if self.last_begun != self.last_finished else None
 
 
-def read_account(
+def read_summary(
     checkpoint: QueryCheckpoint, *, most: int | None = 10, report: Callable[[str], object] = str
-) -> CheckpointAccount:
+) -> CheckpointSummary:
     """Read what a checkpoint says; a file that cannot be read is a problem in the account, and no error.
 
     Runs on: any program; reads the last batches that are asked for; blocks on the file system.
@@ -164,7 +164,7 @@ def read_account(
     return _Account(checkpoint, report).build(most)
 
 
-def list_directories(checkpoint: QueryCheckpoint) -> tuple[tuple[DirectoryAccount, ...], tuple[str, ...]]:
+def list_directories(checkpoint: QueryCheckpoint) -> tuple[tuple[DirectorySummary, ...], tuple[str, ...]]:
     """Return what is in the directory of a checkpoint and in those directly below it, by one listing each.
 
     Returns:
@@ -179,7 +179,7 @@ def list_directories(checkpoint: QueryCheckpoint) -> tuple[tuple[DirectoryAccoun
             continue
         checksums = sum(name.endswith(".crc") for name in names.hidden)
         found.append(
-            DirectoryAccount(
+            DirectorySummary(
                 directory or ".",
                 len(names.files),
                 checksums,
@@ -198,11 +198,11 @@ class _Account:
         self._problems: dict[str, None] = {}
         self._not_whole = ""
 
-    def build(self, most: int | None) -> CheckpointAccount:
+    def build(self, most: int | None) -> CheckpointSummary:
         checkpoint, history = self._checkpoint, self._history
         record = self._try(checkpoint.lane_record)
         wanted = history.begun if most is None else history.begun[-most:] if most else ()
-        return CheckpointAccount(
+        return CheckpointSummary(
             location=checkpoint.location,
             query_id=self._try(checkpoint.query_id),
             kind=self._try(checkpoint.kind),
@@ -240,7 +240,7 @@ class _Account:
             self._problems[error.message] = None
             return ""
 
-    def _sources(self) -> tuple[SourceAccount, ...]:
+    def _sources(self) -> tuple[SourceSummary, ...]:
         finished = self._try(self._checkpoint.last_finished)
         last = self._try(self._checkpoint.last_begun)
         shown = last or finished
@@ -251,7 +251,7 @@ class _Account:
             spaced = (": " in text) if end.offset is not None and ":" in text else None
             ids = self._try(partial(self._checkpoint.topic_ids, name))
             found.append(
-                SourceAccount(
+                SourceSummary(
                     name,
                     end.text if end.is_other else None,
                     position.get(name),
@@ -262,8 +262,8 @@ class _Account:
             )
         return tuple(found)
 
-    def _batches(self, wanted: Sequence[int]) -> tuple[BatchAccount, ...]:
-        found: list[BatchAccount] = []
+    def _batches(self, wanted: Sequence[int]) -> tuple[BatchSummary, ...]:
+        found: list[BatchSummary] = []
         if not wanted:
             return ()
         start = self._try(partial(self._checkpoint.start_of, wanted[0]))
@@ -274,7 +274,7 @@ class _Account:
                 batch = self._history.get(batch_id)
             except CheckpointError as error:
                 self._problems[error.message] = None
-                found.append(BatchAccount(batch_id, self._history.is_finished(batch_id), problem=error.message))
+                found.append(BatchSummary(batch_id, self._history.is_finished(batch_id), problem=error.message))
                 start = None
                 continue
             if batch is None:
@@ -288,7 +288,7 @@ class _Account:
             start = batch.offsets
         return tuple(found)
 
-    def _one(self, batch: PlannedBatch, start: Mapping[str, KafkaSourceOffset] | None) -> BatchAccount:
+    def _one(self, batch: PlannedBatch, start: Mapping[str, KafkaSourceOffset] | None) -> BatchSummary:
         by_topic: Counter[str] | None = Counter() if start or batch.is_moved else None
         new = 0
         for source, end in ({} if batch.is_moved else batch.offsets).items():
@@ -303,7 +303,7 @@ class _Account:
             new += sum(topic_partition not in begin for topic_partition in end.partitions)
         finished_at = self._try(partial(self._history.written_ms, batch.batch_id, COMMITS)) if batch.finished else None
         planned_at = batch.planned_at_ms or self._try(partial(self._history.written_ms, batch.batch_id, OFFSETS))
-        account = BatchAccount(
+        account = BatchSummary(
             batch.batch_id,
             batch.finished,
             planned_at,
@@ -316,7 +316,7 @@ class _Account:
         return account if (account.took_ms or 0) >= 0 else replace(account, finished_at_ms=None)
 
 
-def _without_later_end(account: BatchAccount, next_planned_ms: int) -> BatchAccount:
+def _without_later_end(account: BatchSummary, next_planned_ms: int) -> BatchSummary:
     """Return an account without an end after the plan of the next batch, which Spark makes after that end."""
     if account.finished_at_ms is None or account.finished_at_ms <= next_planned_ms + _CLOCKS_DIFFER_MS:
         return account

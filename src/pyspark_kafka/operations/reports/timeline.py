@@ -16,7 +16,7 @@ _GAP_FACTOR = 10
 
 
 @dataclass(frozen=True, slots=True)
-class BatchFigures:
+class BatchStats:
     """One micro-batch, or one epoch of a continuous query.
 
     Attributes:
@@ -124,11 +124,11 @@ class Summary:
     to_ms: int | None
     rows_per_second: float | None
     median_ms: float | None
-    slowest: BatchFigures | None
+    slowest: BatchStats | None
     runs: int | None
 
 
-def summarize(batches: Sequence[BatchFigures]) -> Summary:
+def summarize(batches: Sequence[BatchStats]) -> Summary:
     """Return the figures of batches, which are in the order of their numbers."""
     times = [time for each in batches for time in (each.begun_ms, each.finished_ms) if time is not None]
     rows = sum(each.rows or 0 for each in batches)
@@ -149,7 +149,7 @@ def summarize(batches: Sequence[BatchFigures]) -> Summary:
     )
 
 
-def find_gaps(batches: Sequence[BatchFigures], now_ms: int | None = None) -> list[Gap]:
+def find_gaps(batches: Sequence[BatchStats], now_ms: int | None = None) -> list[Gap]:
     """Return the pauses that are long for this query, the longest first, and every change of the run.
 
     A pause is long if it takes a minute and ten times the usual one. Whether a query that pauses had nothing to do, or
@@ -186,7 +186,7 @@ def find_gaps(batches: Sequence[BatchFigures], now_ms: int | None = None) -> lis
     return sorted(found, key=lambda each: -each.length_ms)
 
 
-def _long_batches(batches: Sequence[BatchFigures]) -> list[Gap]:
+def _long_batches(batches: Sequence[BatchStats]) -> list[Gap]:
     # A run that has told its figures has measured how long it worked on the batch.
     timed = [each for each in batches if each.run_id is None and each.first_id == -1 and each.duration_ms is not None]
     usual = sorted(each.duration_ms or 0 for each in timed)[:-1]
@@ -198,7 +198,7 @@ def _long_batches(batches: Sequence[BatchFigures]) -> list[Gap]:
     ]
 
 
-def thinned(batches: Sequence[BatchFigures], most: int) -> list[BatchFigures]:
+def thinned(batches: Sequence[BatchStats], most: int) -> list[BatchStats]:
     """Return at most `most` figures that stand for all batches: neighbors are put together, and their rows summed.
 
     Batches that are put together keep the first beginning, the last end, the sums of their times, and the last run.
@@ -213,7 +213,7 @@ def thinned(batches: Sequence[BatchFigures], most: int) -> list[BatchFigures]:
     return [_together(batches[start : start + size]) for start in range(0, len(batches), size)]
 
 
-def _together(batches: Sequence[BatchFigures]) -> BatchFigures:
+def _together(batches: Sequence[BatchStats]) -> BatchStats:
     first, last = batches[0], batches[-1]
     phases: dict[str, int] = {}
     for each in batches:
@@ -222,7 +222,7 @@ def _together(batches: Sequence[BatchFigures]) -> BatchFigures:
     durations = [each.duration_ms for each in batches if each.duration_ms is not None]
     rated = [each.rows_and_ms for each in batches if each.rows_and_ms is not None]
     known = [each.rows for each in batches if each.rows is not None]
-    return BatchFigures(
+    return BatchStats(
         batch_id=last.batch_id,
         begun_ms=next((each.begun_ms for each in batches if each.begun_ms is not None), None),
         finished_ms=next((each.finished_ms for each in reversed(batches) if each.finished_ms is not None), None),

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import listed, printable
 from pyspark_kafka.offsets import timestamp_text
-from pyspark_kafka.operations.checkpoints.reading import CheckpointKind
+from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind
 
 if TYPE_CHECKING:
     from pyspark_kafka.offsets import KafkaSourceOffset
-    from pyspark_kafka.operations.checkpoints.account import BatchAccount, CheckpointAccount, SourceAccount
+    from pyspark_kafka.operations.checkpoints.summary import BatchSummary, CheckpointSummary, SourceSummary
 
-_LONGEST_OTHER = 80
+_MAX_OTHER = 80
 
 
-def describe_query(account: CheckpointAccount) -> list[str]:
+def describe_query(account: CheckpointSummary) -> list[str]:
     """Return which query it is, and what it reads."""
     named = "has no id that can be read" if account.query_id is None else f"is {account.query_id}"
     said = [f"The query of checkpoint {account.location} {named}."]
@@ -47,7 +47,7 @@ def describe_query(account: CheckpointAccount) -> list[str]:
     return said
 
 
-def describe_standing(account: CheckpointAccount) -> list[str]:
+def describe_standing(account: CheckpointSummary) -> list[str]:
     """Return where the query stands."""
     if account.last_begun is None:
         return ["No batch has begun."]
@@ -65,7 +65,7 @@ def describe_standing(account: CheckpointAccount) -> list[str]:
     return said
 
 
-def describe_restart(account: CheckpointAccount) -> list[str]:
+def describe_restart(account: CheckpointSummary) -> list[str]:
     """Return what a restart of the query does."""
     if account.not_whole:
         # Whatever the logs say: they may be those of two places.
@@ -105,7 +105,7 @@ def describe_restart(account: CheckpointAccount) -> list[str]:
     return said
 
 
-def describe_batch(batch: BatchAccount) -> str:
+def describe_batch(batch: BatchSummary) -> str:
     """Return one line about a batch."""
     if batch.problem:
         return f"Batch {batch.batch_id}: cannot be read. {printable(batch.problem)}"
@@ -135,9 +135,9 @@ def describe_batch(batch: BatchAccount) -> str:
     return " ".join(said).replace(" ,", ",") + "."
 
 
-def _describe_source(source: SourceAccount) -> str:
+def _describe_source(source: SourceSummary) -> str:
     if source.other is not None:
-        text = source.other if len(source.other) <= _LONGEST_OTHER else f"{source.other[:_LONGEST_OTHER]}…"
+        text = source.other if len(source.other) <= _MAX_OTHER else f"{source.other[:_MAX_OTHER]}…"
         return f"Source {printable(source.source)} is not Kafka's; its offset is {printable(text)}."
     offset = source.end or source.position
     if offset is None:

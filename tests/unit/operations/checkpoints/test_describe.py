@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from kit.checkpoint_files import QUERY_ID, offsets_text, write_checkpoint
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint.continuous_files import MESSAGES, OWNER, PreparedEpoch, owner_bytes
-from pyspark_kafka.operations.checkpoints.account import BatchAccount, read_account
-from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
-from pyspark_kafka.operations.checkpoints.sentences import (
+from pyspark_kafka.operations.checkpoints.describe import (
     describe_batch,
     describe_query,
     describe_restart,
     describe_standing,
 )
+from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
+from pyspark_kafka.operations.checkpoints.summary import BatchSummary, read_summary
 from pyspark_kafka.operations.checkpoints.unfinished import unfinished_note
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.source_positions import LaneRecord
@@ -24,13 +24,13 @@ ENDS = [{"t": {"0": 5, "1": 3}}, {"t": {"0": 9, "1": 3}}]
 
 
 def restart_of(location: Path) -> str:
-    return " ".join(describe_restart(read_account(read_checkpoint(str(location)))))
+    return " ".join(describe_restart(read_summary(read_checkpoint(str(location)))))
 
 
 def test_query_is_described_with_what_it_reads_and_keeps(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, ENDS)
     (tmp_path / "state" / "0" / "0").mkdir(parents=True)
-    assert describe_query(read_account(read_checkpoint(str(tmp_path)))) == [
+    assert describe_query(read_summary(read_checkpoint(str(tmp_path)))) == [
         f"The query of checkpoint {tmp_path} is {QUERY_ID}.",
         "It runs in micro-batches.",
         "Source 0 is Kafka's, read by pyspark-kafka: t with 2 partitions.",
@@ -40,14 +40,14 @@ def test_query_is_described_with_what_it_reads_and_keeps(tmp_path: Path) -> None
 
 def test_sources_of_other_programs_are_said_to_be_so(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, ["{" + '"logOffset":' + "1" * 100 + "}"])
-    said = describe_query(read_account(read_checkpoint(str(tmp_path))))
+    said = describe_query(read_summary(read_checkpoint(str(tmp_path))))
     assert said[-1].startswith('Source 0 is not Kafka\'s; its offset is {"logOffset":111')
     assert said[-1].endswith("1….")
 
 
 def test_standing_says_which_batches_are_kept(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, ENDS, finished=1, first=7)
-    assert describe_standing(read_account(read_checkpoint(str(tmp_path)))) == [
+    assert describe_standing(read_summary(read_checkpoint(str(tmp_path)))) == [
         "The checkpoint keeps 2 batches, 7 to 8; older ones are removed by the query as it runs.",
         "The last one was planned at 2026-01-01T00:01:20.000Z.",
         "Batch 7 is the last one that is finished.",
@@ -103,19 +103,19 @@ def test_restart_of_a_continuous_query_commits_its_prepared_epoch(tmp_path: Path
 def test_transactions_of_a_continuous_query_are_named(tmp_path: Path) -> None:
     files = continuous(tmp_path)
     LaneRecordFile(files).write(LaneRecord("start-1", "group-1", "prefix", 3))
-    assert describe_query(read_account(read_checkpoint(files)))[-1] == (
+    assert describe_query(read_summary(read_checkpoint(files)))[-1] == (
         "It writes exactly once, with transactional ids prefix-0 to -2, consumer group group-1."
     )
 
 
 def test_batch_is_one_line() -> None:
-    batch = BatchAccount(7, True, 1_767_225_600_000, 1_767_225_601_500, 1_767_225_590_000, {"a": 1_000, "b": 7}, 2)
+    batch = BatchSummary(7, True, 1_767_225_600_000, 1_767_225_601_500, 1_767_225_590_000, {"a": 1_000, "b": 7}, 2)
     assert describe_batch(batch) == (
         "Batch 7: planned 2026-01-01T00:00:00.000Z, finished after 1.5 s, at most 1,007 records (1,000 of a, 7 of b) "
         "and 2 new partitions, watermark 2025-12-31T23:59:50.000Z."
     )
-    assert describe_batch(BatchAccount(8, False)) == "Batch 8: not finished, its start is not kept."
-    assert describe_batch(BatchAccount(9, True, offsets_by_topic={"a": 0})) == "Batch 9: finished, no records."
-    assert describe_batch(BatchAccount(9, True, problem="It is\x1b[31m red.")) == (
+    assert describe_batch(BatchSummary(8, False)) == "Batch 8: not finished, its start is not kept."
+    assert describe_batch(BatchSummary(9, True, offsets_by_topic={"a": 0})) == "Batch 9: finished, no records."
+    assert describe_batch(BatchSummary(9, True, problem="It is\x1b[31m red.")) == (
         r"Batch 9: cannot be read. It is\x1b[31m red."
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.operations.tail.matching import RecordMatch
+from pyspark_kafka.operations.tail.match import RecordMatch
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 RAW = pa.struct([pa.field("rawKey", pa.binary()), pa.field("rawValue", pa.binary())])
