@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NAME = "continuous/transactions"
 _VERSION = 1
 # Each is fenced before a run: a larger number is not one that this program has written.
-_MOST_LANES = 1_000_000
+_MAX_LANES = 1_000_000
 
 
 class LaneRecordFile:
@@ -53,7 +53,7 @@ class LaneRecordFile:
                 for number in entry["partitions"]
             }
             lanes = int(parsed["lanes"])
-            if not 0 <= lanes <= _MOST_LANES:
+            if not 0 <= lanes <= _MAX_LANES:
                 raise ValueError(f"it has {lanes} lanes")  # noqa: TRY301 - as above
             return LaneRecord(str(parsed["owner"]), str(parsed["group"]), str(parsed["prefix"]), lanes, partitions)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:

@@ -46,7 +46,7 @@ _LOG = logging.getLogger(__name__)
 _JOBS_KEY = "batch-writes"
 # How often a publisher takes its id back from another driver that has ended its transaction: two drivers must not
 # continue that for ever.
-_MOST_TAKEN_BACK = 2
+_MAX_TAKEN_BACK = 2
 # Seconds of outage that must be new for that: to wait for an abort to be complete is not an outage of brokers.
 _OUTAGE_S = 1.0
 # How long another driver may take from its fence until its transaction is open: it reads the commit marker first.
@@ -366,7 +366,7 @@ class _Attempts:
     @property
     def may_take_back(self) -> bool:
         """Whether the id may be taken from another driver once more."""
-        return self.taken_back < _MOST_TAKEN_BACK
+        return self.taken_back < _MAX_TAKEN_BACK
 
     def another(self) -> bool:
         """Whether there is time for one more attempt."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint.files import CheckpointFiles
@@ -36,6 +36,7 @@ from pyspark_kafka.sink.source_positions import (
     merge_positions,
     restored,
 )
+from pyspark_kafka.sink.transaction_settings import TransactionSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +55,7 @@ _AT_A_TIME = 8
 # An epoch ends by a message of the driver, which may be late. A transaction that lasts longer than its time is aborted.
 _EPOCHS_A_TIMEOUT = 3
 # How often a run is prepared if nobody knows whether the group has the starting positions.
-_MOST_ATTEMPTS = 3
+_MAX_ATTEMPTS = 3
 # So that nothing that the group or the coordinator knows is forgotten; less than brokers may be set to.
 _IDLE_EPOCH_SECONDS = 3_600.0
 # The epoch of lanes is not the first contact with the cluster: the driver has asked it for their transactions.
@@ -62,28 +63,8 @@ _ANY_EPOCH = 1
 
 
 @dataclass(frozen=True)
-class KafkaTransactionWriterFactory(StreamingDataWriterFactory):
-    """Builds the writers of the lanes of one run. Plain data, pickled to executors.
-
-    Attributes:
-        options: topic, producer, sizes.
-        columns: the positions of the sink's columns.
-        timeout_ms: of transactions.
-        query_id: of the query.
-        group_id: the consumer group that has the positions.
-        transactions: the first one of each lane.
-        topic_ids: the ids of the topics that are read, by name.
-        positions: what the group has.
-    """
-
-    options: WriteOptions
-    columns: SinkColumns
-    timeout_ms: int
-    query_id: str
-    group_id: str
-    transactions: tuple[OpenTransaction, ...] = ()
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
+class KafkaTransactionWriterFactory(TransactionSettings, StreamingDataWriterFactory):
+    """Builds the writers of the lanes of one run."""
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:  # noqa: ARG002 - one a lane and run
         """Build the writer of one lane, for the whole run."""
@@ -209,13 +190,13 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
                 self._set_group(behind)
 
         step = f"preparing {lanes} lanes of query {self._factory.query_id}"
-        for number in attempts(Backoff.constant(0), most=_MOST_ATTEMPTS):
+        for number in attempts(Backoff.constant(0), most=_MAX_ATTEMPTS):
             try:
                 self._patience().ride_out(step, attempt)
                 break
             except (TransactionInDoubtError, TransactionLostError):
                 # An outage, or another driver: which of them, the next takeover tells.
-                if number == _MOST_ATTEMPTS:
+                if number == _MAX_ATTEMPTS:
                     raise
                 self.takeOver()
         self._group.update(behind)

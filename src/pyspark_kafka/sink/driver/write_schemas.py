@@ -35,7 +35,7 @@ NAME = "sink/schemas"
 _VERSION = 1
 # Of the queries of one process, by checkpoint, id of the query and fingerprint; with the time of the plan.
 _PLANNED: dict[tuple[str | None, str | None, str], tuple[float, WriteFormats]] = {}
-_MOST_PLANNED = 100
+_MAX_PLANNED = 100
 # Of a plan that no file confirms, and that all queries with the same options share, as none of them has an id.
 _KEPT_SECONDS = 300
 
@@ -136,7 +136,7 @@ def plan_formats(
     else:
         planned = plan_write(typed, columns, options.topic, registry)
     _PLANNED.pop(key, None)
-    while len(_PLANNED) >= _MOST_PLANNED:
+    while len(_PLANNED) >= _MAX_PLANNED:
         del _PLANNED[next(iter(_PLANNED))]
     _PLANNED[key] = time.monotonic(), planned
     return PlannedFormats(planned, schemas)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # A spool file is read by the driver whole, so this much memory at a time; a single record batch may be larger.
 _SPOOL_FILE_BYTES = 16 << 20
 # What a task may return without a spool. Spark bounds the sum over all tasks (spark.driver.maxResultSize).
-_MOST_WITHOUT_SPOOL = 64 << 20
+_MAX_WITHOUT_SPOOL = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class KafkaOutboxWriter(DataWriter):
 
     def _most_returned(self) -> int:
         threshold = self._settings.spool_threshold_bytes
-        return max(threshold, _MOST_WITHOUT_SPOOL) if self._spool is None else threshold
+        return max(threshold, _MAX_WITHOUT_SPOOL) if self._spool is None else threshold
 
     def _spill(self) -> None:
         """Write the held record batches into spool files, and forget them."""

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
     from pyspark_kafka.connector import PartitionOffset
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.sink.driver.transactional import KafkaTransactionWriterFactory
     from pyspark_kafka.sink.executor.record_batch_encoder import EncodedBatch
+    from pyspark_kafka.sink.transaction_settings import TransactionSettings
 
 _LOG = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
     `KafkaDataWriter`.
 
     Args:
-        factory: what all lanes share.
+        settings: what all lanes share.
         transaction: the lane's first one.
         clock: monotonic seconds.
 
@@ -70,21 +70,21 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
 
     def __init__(
         self,
-        factory: KafkaTransactionWriterFactory,
+        settings: TransactionSettings,
         transaction: OpenTransaction,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transaction = transaction
-        self._topic_ids, self._query_id = factory.topic_ids, factory.query_id
-        options = factory.options
+        self._topic_ids, self._query_id = settings.topic_ids, settings.query_id
+        options = settings.options
         connection = replace(
             options.connection, retry_backoff_ms=min(_RETRY_MS, options.connection.retry_backoff_max_ms)
         )
         self._resources = ExitStack()
         # One for the records, and one for the coordinators: each has its own requests in flight.
         client, asking = (self._resources.enter_context(borrow_client(connection)) for _ in range(2))
-        self._id = TransactionalId(asking, transaction.name, factory.timeout_ms)
-        self._group = GroupPositions(asking, factory.group_id)
+        self._id = TransactionalId(asking, transaction.name, settings.timeout_ms)
+        self._group = GroupPositions(asking, settings.group_id)
         self._producer = self._resources.enter_context(
             Producer(
                 client,
@@ -95,9 +95,9 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
                 outage_timeout_ms=options.outage_timeout_ms,
             )
         )
-        self._encoder = RecordBatchEncoder(options, factory.columns, self._producer)
+        self._encoder = RecordBatchEncoder(options, settings.columns, self._producer)
         # What the group has.
-        self._committed: dict[TopicPartition, int] = dict(factory.positions)
+        self._committed: dict[TopicPartition, int] = dict(settings.positions)
         self._clock = clock
         self._renewed_at = clock()
         # Whether the brokers may know of the transaction; and whether it can be given up without asking further.
