@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chaos.world import DriverProcess, Query
     from chaos.writer import SourceWriter
 
-_MOST_PARTITIONS = 12
+_MAX_PARTITIONS = 12
 _KEPT_RECORDS = 300
 _READERS_GONE_WITHIN_S = 60.0
 
@@ -161,7 +161,7 @@ def add_partitions(scene: Scene) -> None:
     topic = scene.rng.choice((MAIN, *PATTERN_TOPICS))
     with scene.topics[topic]:
         count = len(scene.cluster.partitions(topic)) + 1
-        if count <= _MOST_PARTITIONS:
+        if count <= _MAX_PARTITIONS:
             with scene.strike("partitions added", f"{topic} has {count}"):
                 scene.cluster.add_partitions(topic, count)
                 scene.writer.write(topic, count, scene.writer.rate(topic))

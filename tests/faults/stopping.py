@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # A test that fails to kill it does not leave it behind for ever. Longer than any wait of the harness: what a test waits
 # for must not come because the one that stands has continued unasked.
-_LONGEST_S = 600.0
+_MAX_S = 600.0
 
 
 class Stops:
@@ -68,7 +68,7 @@ class Stops:
         self.say(name, str(os.getpid()))
         if stop["action"] == "doubt":
             raise TransactionInDoubtError("as if the answer was lost", condition="TRANSACTION_IN_DOUBT")
-        end = time.monotonic() + _LONGEST_S
+        end = time.monotonic() + _MAX_S
         while time.monotonic() < end and not Path(self.place, f"{name}.go").exists():
             time.sleep(0.01)
 

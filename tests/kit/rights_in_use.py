@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _SCHEMA = pa.schema([("value", pa.binary())])
 _VALUES = pa.RecordBatch.from_arrays([pa.array([b"a", b"b"], pa.binary())], schema=_SCHEMA)
-_LONGEST_READ_S = 30.0
+_MAX_READ_S = 30.0
 
 
 class CommandError(ConnectorError):
@@ -135,7 +135,7 @@ class Trial:
         stream = self._continuous_stream()
         (part,) = stream.planInputPartitions(stream.initialOffset())
         reader = stream.createContinuousReaderFactory().createReader(part)
-        end = time.monotonic() + _LONGEST_READ_S
+        end = time.monotonic() + _MAX_READ_S
         try:
             while not reader.next():
                 assert time.monotonic() < end, "no row came"

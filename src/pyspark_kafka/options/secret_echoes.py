@@ -11,7 +11,7 @@ import json
 from urllib.parse import quote, quote_plus
 
 # A shorter piece of base64 stands in texts by chance.
-_SHORTEST_PIECE = 6
+_MIN_PIECE = 6
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 
 
@@ -48,7 +48,7 @@ def _pieces(data: bytes) -> set[str]:
         # The first and the last characters depend on what stands before and behind.
         piece = encoded[(0, 2, 3)[shift] : (shift + len(data)) * 8 // 6]
         pieces |= {piece, piece.translate(str.maketrans("+/", "-_"))}
-    return {piece for piece in pieces if len(piece) >= _SHORTEST_PIECE}
+    return {piece for piece in pieces if len(piece) >= _MIN_PIECE}
 
 
 def _without_run(text: str, piece: str, stars: str) -> str:

@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 
 _SIDES = ("key", "value")
 # How often another process may have written the versions first: the second time they are there to be read.
-_MOST_ATTEMPTS = 5
+_MAX_ATTEMPTS = 5
 
 
 class ReadColumns(NamedTuple):
@@ -61,7 +61,7 @@ class PendingReaderSchemas:
         Raises:
             CheckpointError: it cannot be read or written.
         """
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(_MAX_ATTEMPTS):
             if _keep(self.file, self.file.read(), self.found):
                 return
         raise self.file.changing()
@@ -104,7 +104,7 @@ def plan_columns(
 
     file = _file(options, directory)
     topic = _only_topic(options.subscription)
-    for _ in range(_MOST_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         recorded = None if file is None else file.read()
         formats = plan_read(_with_versions(options.typed, recorded or {}, topic), topic)
         found = reader_schemas(formats)

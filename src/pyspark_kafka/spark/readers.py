@@ -14,7 +14,7 @@ from pyspark_kafka.connector.engine.available_now import admission_control_of
 from pyspark_kafka.connector.engine.checks import check_not_backwards
 from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
-from pyspark_kafka.spark.processes.gc_freeze import spare_long_lived_objects
+from pyspark_kafka.spark.processes.gc_freeze import freeze_gc
 from pyspark_kafka.spark.processes.process_log import log_as_spark
 from pyspark_kafka.spark.processes.stop_signal import stop_at_sigterm
 
@@ -48,7 +48,7 @@ def read_partition(factory: PartitionReaderFactory, partition: SparkInputPartiti
         # What Spark plans itself when a batch read has no partitions.
         return
     log_as_spark()
-    spare_long_lived_objects()
+    freeze_gc()
     reader = factory.createReader(partition.value)
     try:
         while reader.next():

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
 from pyspark_kafka.connector import PhysicalWriteInfo, WriterCommitMessage
 from pyspark_kafka.connector.engine.checks import check_instance, named
 from pyspark_kafka.counters import COUNTERS
-from pyspark_kafka.spark.processes.gc_freeze import spare_long_lived_objects
+from pyspark_kafka.spark.processes.gc_freeze import freeze_gc
 from pyspark_kafka.spark.processes.process_log import log_as_spark
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
     Runs on: executor, in a Python worker that is reused.
     """
     log_as_spark()
-    spare_long_lived_objects()
+    freeze_gc()
     try:
         try:
             for batch in batches:
@@ -117,7 +117,7 @@ class StreamWriterAdapter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, job: StreamingWrite) -> None:
-        spare_long_lived_objects()
+        freeze_gc()
         self._job = job
         self._factory: StreamingDataWriterFactory = job.createStreamingWriterFactory(PhysicalWriteInfo())
 

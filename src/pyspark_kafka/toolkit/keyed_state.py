@@ -25,8 +25,8 @@ _FORM = 2
 _FILE = "state.sqlite"
 _READ_AT_ONCE = 500
 # As many rows stay in the small table as it takes for those of one merge to find neighbours, some 20 MiB.
-_MOST_CHANGES = 400_000
-_FEWEST_MOVED = 1_000
+_MAX_CHANGES = 400_000
+_MIN_MOVED = 1_000
 # The log is written back at this size, so pages that change in each merge are written back once for several.
 _LOG_PAGES = 16_384
 _LOG_BYTES = _LOG_PAGES * 4096
@@ -298,7 +298,7 @@ class KeyedState:
         Part of a merge's transaction. What is younger than the oldest snapshot stays.
         """
         self._most_changes += added
-        if self._most_changes <= _MOST_CHANGES:
+        if self._most_changes <= _MAX_CHANGES:
             return
         run = self._database.execute
         oldest = run("SELECT min(number) FROM snapshots").fetchone()[0]
@@ -306,9 +306,9 @@ class KeyedState:
         movable, bounds = ("TRUE", []) if oldest is None else ("since < ?", [oldest])
         count = f"SELECT count(*) FROM changes WHERE {movable}"
         self._most_changes = run(count, bounds).fetchone()[0]
-        if self._most_changes <= _MOST_CHANGES:
+        if self._most_changes <= _MAX_CHANGES:
             return
-        number = max(_FEWEST_MOVED, self._most_changes - _MOST_CHANGES)
+        number = max(_MIN_MOVED, self._most_changes - _MAX_CHANGES)
         movable, bounds = f"{movable} AND key >= ?", [*bounds, self._next_moved]
         end = run(
             f"SELECT key FROM changes WHERE {movable} ORDER BY key LIMIT 1 OFFSET ?", [*bounds, number]

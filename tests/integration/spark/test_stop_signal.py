@@ -17,7 +17,7 @@ import signal, socket, sys, threading
 from importlib.machinery import ModuleSpec
 from pyspark_kafka.spark.processes import stop_signal
 
-stop_signal._LONGEST_STOP_S = {longest}
+stop_signal._MAX_STOP_S = {longest}
 # As `python -m` has it.
 __spec__ = ModuleSpec("pyspark.sql.streaming.python_streaming_source_runner", None)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
 # More lines than that are no guide.
-_MOST_LINES = 12
+_MAX_LINES = 12
 _EACH = [pytest.param(key, run, id=f"{key}, {name}") for key, name, run in TRIALS]
 
 
@@ -60,7 +60,7 @@ def test_lines_of_the_errors_lead_from_no_right_to_the_least_ones(
             run(trial)
             break
         except ConnectorError as error:
-            assert len(lines) < _MOST_LINES, lines
+            assert len(lines) < _MAX_LINES, lines
             lines.append(guarded.acls.run_line_of(str(error)))
     assert guarded.acls.held() == guarded.acls.of(rights)
 

@@ -19,7 +19,7 @@ _MERGING = """
 import struct, sys
 from pyspark_kafka.toolkit import KeyedState, keyed_state
 
-keyed_state._MOST_CHANGES, keyed_state._FEWEST_MOVED = 60, 20
+keyed_state._MAX_CHANGES, keyed_state._MIN_MOVED = 60, 20
 
 def add(_, old, new):
     return struct.pack(">q", struct.unpack(">q", old)[0] + struct.unpack(">q", new)[0])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 # A test that fails to kill it does not leave it behind for ever.
-_LONGEST_S = 120.0
+_MAX_S = 120.0
 
 
 def hold(place: str, step: str, until: str = "") -> None:
@@ -35,7 +35,7 @@ def hold(place: str, step: str, until: str = "") -> None:
     beside = Path(place, f"{step}.{os.getpid()}")
     beside.write_text(str(os.getpid()))
     beside.replace(Path(place, step))
-    end = time.monotonic() + _LONGEST_S
+    end = time.monotonic() + _MAX_S
     while time.monotonic() < end and not (until and Path(place, until).exists()):
         time.sleep(0.02)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_LONGEST_S = 450
+_MAX_S = 450
 _TESTS = Path(__file__).resolve().parents[2]
 # Of the machine, not of this run: looked up before the run has a folder for temporary files of its own.
 _CONNECT_PORT_LOCK = Path(tempfile.gettempdir()) / "pyspark-kafka-tests-connect.lock"
@@ -50,7 +50,7 @@ def run_logging_program(
     script.write_text(text)
     done = subprocess.run(
         [sys.executable, *flags, str(script), *arguments],
-        cwd=place, capture_output=True, text=True, timeout=_LONGEST_S, check=False,
+        cwd=place, capture_output=True, text=True, timeout=_MAX_S, check=False,
         env={name: value for name, value in {**os.environ, **(environment or {})}.items() if value is not None},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]

@@ -164,8 +164,8 @@ def test_state_is_that_of_a_dictionary_whatever_the_order_of_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Merges, removals, snapshots, restores and new starts, with so little room that each merge moves changes."""
-    monkeypatch.setattr(keyed_state, "_MOST_CHANGES", 20)
-    monkeypatch.setattr(keyed_state, "_FEWEST_MOVED", 5)
+    monkeypatch.setattr(keyed_state, "_MAX_CHANGES", 20)
+    monkeypatch.setattr(keyed_state, "_MIN_MOVED", 5)
     source = random.Random(seed)
     keys = [b"%02d" % each for each in range(60)]
     expected: dict[bytes, bytes] = {}

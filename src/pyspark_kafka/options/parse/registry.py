@@ -12,7 +12,7 @@ from pyspark_kafka.options.values.secret import Secret
 
 _BLANK_OR_CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _EXAMPLE = "e.g. 'https://registry-1:8081,https://registry-2:8081'"
-_MOST_ADDRESSES = 20
+_MAX_ADDRESSES = 20
 _pem_path = location()
 
 
@@ -45,8 +45,8 @@ def registry_addresses(raw: str) -> RegistryAddresses:
             logins.append(login)
     if not urls:
         raise ValueError(f"must be the URL of a schema registry, {_EXAMPLE}; got an empty list")
-    if len(urls) > _MOST_ADDRESSES:
-        raise ValueError(f"must name at most {_MOST_ADDRESSES} addresses of one registry; got {len(urls)}")
+    if len(urls) > _MAX_ADDRESSES:
+        raise ValueError(f"must name at most {_MAX_ADDRESSES} addresses of one registry; got {len(urls)}")
     if len(logins) > 1:
         raise ValueError("has different credentials in its URLs, though all are addresses of one registry")
     return RegistryAddresses(tuple(urls), logins[0] if logins else None)

@@ -28,7 +28,7 @@ _SHOWN = 200
 _PLAIN_WORD = re.compile(r".{0,3}|[A-Za-z_]{0,12}")
 _PLAIN_NUMBER = re.compile(r".{0,3}|[0-9\s.,_+-]{0,25}[A-Za-z_ ]{0,12}")
 _HOST_LIKE = re.compile(r"[A-Za-z0-9_.:/\[\]%-]{1,100}")
-_LONGEST_PATH = 1024
+_MAX_PATH = 1024
 
 
 def shown_word(raw: str, *known: str) -> str:
@@ -73,7 +73,7 @@ def location(text_option: str = "") -> Callable[[str], str]:
     def parse(raw: str) -> str:
         path = text(raw)
         # Backslash and n stand for a line end in texts that went through JSON or a properties file.
-        if "-----" in path or len(path) > _LONGEST_PATH or re.search(r"[\x00-\x1f]", path):
+        if "-----" in path or len(path) > _MAX_PATH or re.search(r"[\x00-\x1f]", path):
             raise ValueError(f"must be the path of a file; got {_hidden(raw)}{instead}")
         return path
 

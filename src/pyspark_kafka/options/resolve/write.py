@@ -15,7 +15,7 @@ from pyspark_kafka.options.values.write import ExactlyOnceOptions, WriteOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LEAST_BUFFER = 1 << 20
+_MIN_BUFFER = 1 << 20
 
 
 def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOptions:
@@ -54,12 +54,10 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
 
 def _with_room_for_batches(options: Collector, resolved: WriteOptions) -> WriteOptions:
     given = resolved.max_unacknowledged_bytes
-    if given >= _LEAST_BUFFER:
+    if given >= _MIN_BUFFER:
         return resolved
-    options.notes.append(
-        f"Option 'kafka.buffer.memory' is {given} bytes: {_LEAST_BUFFER} are used, which batches need."
-    )
-    return replace(resolved, max_unacknowledged_bytes=_LEAST_BUFFER)
+    options.notes.append(f"Option 'kafka.buffer.memory' is {given} bytes: {_MIN_BUFFER} are used, which batches need.")
+    return replace(resolved, max_unacknowledged_bytes=_MIN_BUFFER)
 
 
 def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnceOptions | None:

@@ -62,7 +62,7 @@ _LOOK_MS = 2_000
 # that lags does not know what is new.
 _LOOKS = 3
 # After a look that failed the next ones wait, for at most the second time; a warning is logged again after the third.
-_PAUSE_MS, _LONGEST_PAUSE_MS = 1_000, 10_000
+_PAUSE_MS, _MAX_PAUSE_MS = 1_000, 10_000
 _WARN_EVERY_S = 60.0
 
 
@@ -112,7 +112,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         # Of looks whether partitions have changed: how many in a row have found less, or other topics; when the next
         # one is due after failures, and when a failure was logged.
         self._suspicions = 0
-        self._backoff = Backoff(_PAUSE_MS, _LONGEST_PAUSE_MS)
+        self._backoff = Backoff(_PAUSE_MS, _MAX_PAUSE_MS)
         # When the source is asked next, after looks that failed; and when for all topics, if they match a pattern.
         self._look_at = self._list_at = 0.0
         self._warned_at: float | None = None

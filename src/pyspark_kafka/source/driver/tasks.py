@@ -22,7 +22,7 @@ _MANY_TASKS = 100
 _FEW_OFFSETS = 1_000
 _ADVISED: set[str] = set()
 # In a warning: a subscription may list thousands of topics.
-_LONGEST_NAME = 120
+_MAX_NAME = 120
 
 # Partitions share a task up to this number of offsets: a task that runs longer than it takes to start gains nothing.
 _SHARED_TASK_OFFSETS = 100_000
@@ -64,7 +64,7 @@ def advise_sharing(ranges: Collection[OffsetRange], options: BatchReadOptions | 
         _LOG.warning(
             "This read of %s has %d tasks with %.1f offsets each on average, and each task costs Spark milliseconds. "
             "Option 'maxPartitionsPerTask', for example 100, lets topic-partitions share tasks.",
-            name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…",
+            name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…",
             count,
             average,
         )

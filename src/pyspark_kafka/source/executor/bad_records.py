@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 # The number of bad records that an error or a line of the log names.
 _NAMED = 5
 # A ratio of fewer records than this says little, except at the end.
-_FEWEST_JUDGED = 100
+_MIN_JUDGED = 100
 # A task that runs for long logs about this often what it left out; others once, at their end.
 _LOG_EVERY_S = 60.0
 _FRAMING = "Check option '{column}Framing': it must be what the writers of the topic use, often none."
@@ -128,7 +128,7 @@ class BadRecords:
                 self._unlogged += len(bad)
                 COUNTERS.add(DROPPED_RECORDS, len(bad))
                 self._note(self._unlogged_first, topic_partition, bad, offset_of)
-        if self.records >= _FEWEST_JUDGED:
+        if self.records >= _MIN_JUDGED:
             self.judge()
         if self._unlogged and self._clock() >= self._logged_at + _LOG_EVERY_S:
             self.log()

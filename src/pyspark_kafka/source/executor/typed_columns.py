@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("key", "value")
 _PLURALS = {"key": "keys", "value": "values"}
 # Decoders that a worker keeps: a worker is used for the tasks of several queries.
-_MOST_DECODERS = 16
+_MAX_DECODERS = 16
 
 
 class TypedBatches:
@@ -187,7 +187,7 @@ class TypedBatchAssembler:
         return batch if kept is None else batch.filter(kept)
 
 
-@lru_cache(maxsize=_MOST_DECODERS)
+@lru_cache(maxsize=_MAX_DECODERS)
 def _decoder(
     user: tuple[int, int],  # noqa: ARG001 - what a decoder holds survives no fork, and is for one thread
     column: ColumnFormat,

@@ -15,7 +15,7 @@ from pyspark_kafka.spark.dead_letters.sql import is_topic, text
 HeaderStyle: TypeAlias = Literal["connect", "streams"]
 
 # What a message keeps, in bytes of UTF-8.
-MOST_MESSAGE = 1024
+MAX_MESSAGE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ErrorHeaders:
             corrupt: SQL for the corrupt column.
         """
         # The end of a cut character is what becomes of invalid UTF-8, so it is taken away.
-        cut = f"substring(CAST({corrupt}.`message` AS BINARY), 1, {MOST_MESSAGE})"
+        cut = f"substring(CAST({corrupt}.`message` AS BINARY), 1, {MAX_MESSAGE})"
         replaced = "CAST(X'EFBFBD' AS STRING)"
         message = f"trim(TRAILING {replaced} FROM make_valid_utf8(CAST({cut} AS STRING)))"
         values = []

@@ -12,7 +12,7 @@ _DAEMON = "pyspark.daemon"
 _calls = 0
 
 
-def spare_long_lived_objects() -> None:
+def freeze_gc() -> None:
     """Exclude what is alive now from future garbage collections, in a reused process of PySpark.
 
     PySpark's daemon calls `gc.collect()` after every task, in the worker, before it can begin its next one. It walks

@@ -27,7 +27,7 @@ _LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 # is the id of its run.
 _QUERY_ID, _RUN_ID, _BATCH_ID = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"
 # A subscription may list thousands of topics.
-_LONGEST_WHERE = 120
+_MAX_WHERE = 120
 
 _where = ""
 _query_id = ""
@@ -116,7 +116,7 @@ def log_as_spark(where: str = "", query_id: str = "") -> None:
     """
     global _where, _query_id  # noqa: PLW0603 - of this process
     _query_id = query_id
-    _where = where if len(where) <= _LONGEST_WHERE else f"{where[:_LONGEST_WHERE]}…"
+    _where = where if len(where) <= _MAX_WHERE else f"{where[:_MAX_WHERE]}…"
     COUNTERS.publish = write_counters
     stand_in()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 # Nobody waits for the process by now, and nobody would end one that hangs.
-_LONGEST_STOP_S = 5.0
+_MAX_STOP_S = 5.0
 _WAKE_MAIN_THREAD_S = 0.1
 
 
@@ -80,7 +80,7 @@ def _watch(has_begun: threading.Event, is_ours: Callable[[], bool]) -> list[int]
     def end_later() -> None:
         while os.read(ours, 1) != bytes([signal.SIGTERM]) or not (has_begun.is_set() or is_ours()):
             pass
-        end_at = time.monotonic() + _LONGEST_STOP_S
+        end_at = time.monotonic() + _MAX_STOP_S
         # A signal that comes just before the main thread enters a call that blocks does not interrupt that call, nor
         # does one that another thread gets.
         while not has_begun.wait(_WAKE_MAIN_THREAD_S) and is_ours() and time.monotonic() < end_at:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import ContinuousPartitionReader
     from pyspark_kafka.testing.conformance.killed import Steps
 
-_MOST_STEPS = 200
+_MAX_STEPS = 200
 
 
 class ContinuousSourceContract(ABC):
@@ -225,7 +225,7 @@ class ContinuousSourceContract(ABC):
 
     def test_kill_between_any_two_calls_loses_and_doubles_nothing(self, source: _Continuous, tmp_path: Path) -> None:
         """An engine that is killed before any of its steps continues with the last epoch that it wrote down."""
-        for number in range(_MOST_STEPS):
+        for number in range(_MAX_STEPS):
             log = tmp_path / f"engine-{number}"
             log.mkdir()
 

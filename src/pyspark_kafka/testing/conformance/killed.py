@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 # A fork whose test run was killed has no parent that would end it.
-_LONGEST_SECONDS = 120
+_MAX_SECONDS = 120
 # Functions of modules of the outside that change nothing there.
 _UNSEEN = frozenset({"fspath", "getpid", "urandom", "stat", "lstat", "fileno", "is_file", "poll", "select"})
 
@@ -98,7 +98,7 @@ def run_until_killed(work: Callable[[Steps], None], kill_before: int | None) -> 
         code = 1
         # Ends this process, whatever it does then.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(_LONGEST_SECONDS)
+        signal.alarm(_MAX_SECONDS)
         try:
             work(Steps(kill_before))
             code = 0
@@ -111,6 +111,6 @@ def run_until_killed(work: Callable[[Steps], None], kill_before: int | None) -> 
     ended = os.waitstatus_to_exitcode(status)
     if ended == -signal.SIGKILL:
         return False
-    assert ended != -signal.SIGALRM, f"the work was not done after {_LONGEST_SECONDS} seconds"  # noqa: S101
+    assert ended != -signal.SIGALRM, f"the work was not done after {_MAX_SECONDS} seconds"  # noqa: S101
     assert ended == 0, f"the work failed in its process, which ended with {ended}; its traceback is above"  # noqa: S101
     return True

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.testing.conformance.killed import Steps
 
 _TASKS = 2
-_MOST_STEPS = 200
+_MAX_STEPS = 200
 _WRITER, _JOB = "DataWriter.commit", "StreamingWrite.commit"
 
 
@@ -194,7 +194,7 @@ class SinkContract(ABC):
 
     def test_kill_between_any_two_calls_loses_and_doubles_nothing(self, sink: _Sink) -> None:
         """A driver that is killed before any of its steps, and runs its micro-batch again, has each row visible."""
-        for epoch in range(_MOST_STEPS):
+        for epoch in range(_MAX_STEPS):
             # One more step at each epoch, until it ends before it is killed.
             ended = run_until_killed(partial(self._run, sink, epoch, 10 * epoch), epoch)
             restarted = run_until_killed(partial(self._run, sink, epoch, 10_000 + 10 * epoch), None)

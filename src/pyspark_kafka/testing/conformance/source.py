@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector.filters import Filter
     from pyspark_kafka.testing.conformance.killed import Steps
 
-_MOST_BATCHES = 1_000
+_MAX_BATCHES = 1_000
 
 
 class SourceContract(ABC):
@@ -213,7 +213,7 @@ class SourceContract(ABC):
         if not self.counts_rows or not isinstance(stream, SupportsAdmissionControl):
             pytest.skip("the source has no admission control, or does not count rows")
         start, seen = stream.initialOffset(), []
-        for _ in range(_MOST_BATCHES):
+        for _ in range(_MAX_BATCHES):
             end = source.latest(stream, start, ReadMaxRows(rows))
             if end == start:
                 break
@@ -222,7 +222,7 @@ class SourceContract(ABC):
             seen += batch
             start = end
         else:
-            pytest.fail(f"no end after {_MOST_BATCHES} micro-batches")
+            pytest.fail(f"no end after {_MAX_BATCHES} micro-batches")
         assert len(seen) == self.rows_at_first, "latestOffset returned its start although rows were left"
 
     def test_available_now_ends(self, source: _Source) -> None:
@@ -231,7 +231,7 @@ class SourceContract(ABC):
         control = admission_control_of(stream)
         control.prepareForTriggerAvailableNow()
         start, seen = stream.initialOffset(), []
-        for _ in range(_MOST_BATCHES):
+        for _ in range(_MAX_BATCHES):
             end = control.latestOffset(start, control.getDefaultReadLimit())
             if end == start:
                 break
@@ -239,7 +239,7 @@ class SourceContract(ABC):
             start = end
             self.add_rows(3)
         else:
-            pytest.fail(f"the run has no end: {_MOST_BATCHES} micro-batches, and each brought new rows")
+            pytest.fail(f"the run has no end: {_MAX_BATCHES} micro-batches, and each brought new rows")
         assert len(seen) == self.rows_at_first, (
             f"{self.rows_at_first} rows were there when the run began, and it has read {len(seen)}"
         )
@@ -289,7 +289,7 @@ class SourceContract(ABC):
 
     def test_kill_between_any_two_calls_loses_and_doubles_nothing(self, source: _Source, tmp_path: Path) -> None:
         """An engine that is killed before any of its steps, and started again, has every row once."""
-        for number in range(_MOST_BATCHES):
+        for number in range(_MAX_BATCHES):
             log = tmp_path / f"engine-{number}"
             log.mkdir()
 
@@ -380,7 +380,7 @@ def _run_engine(source: _Source, log: Path, steps: Steps) -> None:
     while (log / f"commit-{number}").exists():
         start = stream.deserializeOffset((log / f"end-{number}").read_text())
         number += 1
-    while number < _MOST_BATCHES:
+    while number < _MAX_BATCHES:
         steps.next()
         if start is None:
             start = stream.initialOffset()
@@ -407,7 +407,7 @@ def _run_engine(source: _Source, log: Path, steps: Steps) -> None:
         stream.commit(end)
         number, start = number + 1, end
     else:
-        pytest.fail(f"the run has no end: {_MOST_BATCHES} micro-batches, and no new rows")
+        pytest.fail(f"the run has no end: {_MAX_BATCHES} micro-batches, and no new rows")
     stream.stop()
 
 

@@ -227,7 +227,7 @@ def test_a_batch_write_asks_each_time_and_keeps_nothing(registry: OneSubject) ->
 
 
 def test_plans_of_a_process_are_bounded(registry: OneSubject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(write_schemas, "_MOST_PLANNED", 2)
+    monkeypatch.setattr(write_schemas, "_MAX_PLANNED", 2)
     for number in range(4):
         plan(tmp_path / str(number))
     assert len(write_schemas._PLANNED) == 2

@@ -30,7 +30,7 @@ def run_as(monkeypatch: pytest.MonkeyPatch, name: str | None) -> None:
 def test_objects_are_frozen_at_few_tasks_after_the_first(monkeypatch: pytest.MonkeyPatch, freezes: list[int]) -> None:
     run_as(monkeypatch, "pyspark.daemon")
     for _ in range(1_000):
-        garbage.spare_long_lived_objects()
+        garbage.freeze_gc()
     assert freezes == [2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 
@@ -40,5 +40,5 @@ def test_nothing_is_frozen_outside_of_the_daemon(
 ) -> None:
     run_as(monkeypatch, name)
     for _ in range(10):
-        garbage.spare_long_lived_objects()
+        garbage.freeze_gc()
     assert freezes == []
