@@ -160,8 +160,7 @@ class LagReader(PartitionReader):
         Raises:
             OptionError, BrokerError, AccessError, TransportError, DeadlineError: as `pyspark_kafka.lag`.
         """
-        from pyspark_kafka.operations.lag.api import look  # noqa: PLC0415
-        from pyspark_kafka.operations.lag.columns import to_batch  # noqa: PLC0415 - the driver needs no client
+        from pyspark_kafka.operations.lag.api import look  # noqa: PLC0415 - the driver needs no client
 
         if self._batch is not None:
             return False
@@ -173,7 +172,8 @@ class LagReader(PartitionReader):
             timeout_s=options.connection.api_timeout_ms / 1000,
             isolation_level=options.isolation_level,
         )
-        self._batch = to_batch(report)
+        # There is a row at least: without a position it raises.
+        (self._batch,) = report.to_arrow().to_batches()
         return True
 
     def get(self) -> pa.RecordBatch:

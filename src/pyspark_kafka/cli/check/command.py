@@ -10,8 +10,7 @@ import typer
 from rich.console import Console
 
 from pyspark_kafka.cli.common.arguments import AsJson, Config, Options, OptionsFile, Servers  # noqa: TC001 - as above
-from pyspark_kafka.cli.common.outcome import ExitStatus
-from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.cli.common.outcome import ExitStatus, run_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,38 +51,35 @@ def check(
 
     if spark is not None and remote is not None:
         raise typer.BadParameter("a session has a master or a remote server; use --spark or --remote, not both")
-    errors = Console(stderr=True, soft_wrap=True)
-    try:
-        raw = collect_options(config, options_file, option or [], bootstrap_servers)
-    except ConnectorError as error:
-        errors.print(str(error), style="red", markup=False, highlight=False)
-        raise typer.Exit(ExitStatus.REFUSED) from None
-    lines = Lines(Console(stderr=as_json, soft_wrap=True, highlight=False, quiet=as_json and not sys.stderr.isatty()))
     sessions: list[Any] = []
     session = _session(spark, remote, spark_conf or [], sessions)
-    try:
-        with lines:
-            done = judge(
-                raw,
-                session,
-                topics=tuple(topic or ()),
-                timeout_s=timeout,
-                step_timeout_s=step_timeout,
-                show_record=show_record,
-                watch=lines.show,
-            )
-    except KeyboardInterrupt:
-        errors.print("Interrupted. Nothing on the cluster was changed.")
-        raise typer.Exit(ExitStatus.INTERRUPTED) from None
-    finally:
-        for each in sessions:
-            each.stop()
-    print(to_text(done) if as_json else summary(done), flush=True)
-    code = ExitStatus.WELL if done.ok else ExitStatus.FINDING
-    if session is not None and not sessions:
-        # A thread still waits for Spark, and so would PySpark at the end of the process, for minutes.
-        os._exit(code)
-    raise typer.Exit(code)
+
+    def work() -> ExitStatus:
+        raw = collect_options(config, options_file, option or [], bootstrap_servers)
+        quiet = as_json and not sys.stderr.isatty()
+        lines = Lines(Console(stderr=as_json, soft_wrap=True, highlight=False, quiet=quiet))
+        try:
+            with lines:
+                done = judge(
+                    raw,
+                    session,
+                    topics=tuple(topic or ()),
+                    timeout_s=timeout,
+                    step_timeout_s=step_timeout,
+                    show_record=show_record,
+                    watch=lines.show,
+                )
+        finally:
+            for each in sessions:
+                each.stop()
+        print(to_text(done) if as_json else summary(done), flush=True)
+        status = ExitStatus.WELL if done.ok else ExitStatus.FINDING
+        if session is not None and not sessions:
+            # A thread still waits for Spark, and so would PySpark at the end of the process, for minutes.
+            os._exit(status)
+        return status
+
+    run_command(work, on_interrupt="Nothing on the cluster was changed.")
 
 
 def _session(master: str | None, remote: str | None, settings: list[str], made: list[Any]) -> Callable[[], Any] | None:

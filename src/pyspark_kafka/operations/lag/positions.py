@@ -12,7 +12,7 @@ from pyspark_kafka.operations.spans import span_text
 from pyspark_kafka.sink.source_positions import UNKNOWN_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.model import TopicPartition
@@ -80,7 +80,7 @@ def checkpoint_positions(location: str) -> LagPositions:
         CheckpointError: there is no checkpoint, it cannot be read, or it has no position of a Kafka source.
     """
     checkpoint = read_checkpoint(location)
-    positions = _merge(checkpoint.position())
+    positions = merge_positions(checkpoint.position().values())
     if not positions:
         raise CheckpointError(
             f"Checkpoint {checkpoint.location} has no position of a Kafka source: no batch is finished, or the query "
@@ -146,9 +146,10 @@ def without_old_rates(positions: LagPositions, now_ms: int, *, is_behind: bool) 
     return replace(positions, consumed_per_s={}, missing=(*positions.missing, *([reason] if is_behind else [])))
 
 
-def _merge(offsets: Mapping[str, KafkaSourceOffset]) -> dict[TopicPartition, int]:
+def merge_positions(offsets: Iterable[KafkaSourceOffset]) -> dict[TopicPartition, int]:
+    """Return the positions of several sources; of one that two sources read, the lower position. Pure."""
     merged: dict[TopicPartition, int] = {}
-    for offset in offsets.values():
+    for offset in offsets:
         for topic_partition, position in offset.partitions.items():
             merged[topic_partition] = min(position, merged.get(topic_partition, position))
     return merged
@@ -187,7 +188,7 @@ def _rates(
     span_ms = (last.planned_at_ms or 0) - (first.planned_at_ms or 0)
     if span_ms <= 0:
         return {}, 0
-    before = _merge(first.offsets)
+    before = merge_positions(first.offsets.values())
     rates = {
         topic_partition: (position - before[topic_partition]) * 1000 / span_ms
         for topic_partition, position in positions.items()

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pyspark_kafka.planning.lag import Log
 
 
+# Microseconds of later times do not fit in 64 bits.
+_MAX_TIME_MS = (2**63 - 1) // 1_000
+
+
 class LagState(Enum):
     """What a position stands for. The values are for people and for JSON."""
 
@@ -208,9 +212,26 @@ class LagReport:
         """Return the partitions as a table with the columns of `operations.lag.columns.LAG_SCHEMA`."""
         import pyarrow as pa  # noqa: PLC0415 - Arrow only where it is asked for
 
-        from pyspark_kafka.operations.lag.columns import to_batch  # noqa: PLC0415
+        from pyspark_kafka.operations.lag.columns import LAG_SCHEMA  # noqa: PLC0415
 
-        return pa.Table.from_batches([to_batch(self)])
+        return pa.Table.from_pylist([_row(each) for each in self.partitions], schema=LAG_SCHEMA)
+
+
+def _row(each: PartitionLag) -> dict[str, Any]:
+    """Return a partition by the names of columns; those of other names than its attributes are computed."""
+    members = {name: getattr(each, name) for name in each.__slots__}
+    return members | {
+        "state": each.state.value,
+        "log_end": each.end,
+        "position_time": _us(each.position_time_ms),
+        "newest_time": _us(each.newest_time_ms),
+        "headroom_reason": each.headroom_reason or None,
+        "missing": "; ".join(each.missing) or None,
+    }
+
+
+def _us(time_ms: int | None) -> int | None:
+    return None if time_ms is None or abs(time_ms) > _MAX_TIME_MS else time_ms * 1_000
 
 
 def _urgency(each: PartitionLag) -> tuple[Any, ...]:

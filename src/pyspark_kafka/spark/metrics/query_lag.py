@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.operations.lag.positions import LagPositions
+from pyspark_kafka.operations.lag.positions import LagPositions, merge_positions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,15 +44,10 @@ def progress_positions(sources: Any) -> dict[TopicPartition, int]:
     Args:
         sources: `sources` of a progress, with `endOffset` as text, or as the value that Spark's classic API has.
     """
-    merged: dict[TopicPartition, int] = {}
+    offsets = []
     for source in sources:
         end = source["endOffset"]
-        text = json.dumps(end) if isinstance(end, dict) else str(end)
-        try:
-            offset = KafkaSourceOffset.from_json(text)
-        except CheckpointError:
-            # Of another source, or nothing is known yet.
-            continue
-        for topic_partition, position in offset.partitions.items():
-            merged[topic_partition] = min(position, merged.get(topic_partition, position))
-    return merged
+        # Of another source, or nothing is known yet, it is no offset of Kafka's.
+        with suppress(CheckpointError):
+            offsets.append(KafkaSourceOffset.from_json(json.dumps(end) if isinstance(end, dict) else str(end)))
+    return merge_positions(offsets)

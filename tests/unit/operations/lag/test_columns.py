@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from datetime import datetime, timezone
 
-from pyspark_kafka.operations.lag.columns import LAG_SCHEMA, to_batch
+from pyspark_kafka.operations.lag.columns import LAG_SCHEMA
 from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLag
 
 
 def test_columns_have_null_for_what_is_not_known() -> None:
     known = PartitionLag("t", 0, LagState.KNOWN, 5, 0, 9, 4, 0, position_time_ms=1_000, headroom_s=math.inf)
     unknown = PartitionLag("t", 1, missing=("one", "two"))
-    batch = to_batch(LagReport("g", 0, None, (known, unknown)))
+    batch = LagReport("g", 0, None, (known, unknown)).to_arrow()
     assert batch.schema == LAG_SCHEMA
     first, second = batch.to_pylist()
     assert (first["position"], first["log_end"], first["records_behind"], first["missing"]) == (5, 9, 4, None)
@@ -23,10 +23,10 @@ def test_columns_have_null_for_what_is_not_known() -> None:
 
 def test_columns_of_no_partitions_have_no_rows() -> None:
     report = LagReport("g", 0, None, ())
-    assert to_batch(report).num_rows == 0
+    assert report.to_arrow().num_rows == 0
     assert report.to_arrow().schema == LAG_SCHEMA
 
 
 def test_columns_leave_out_a_time_that_does_not_fit() -> None:
-    batch = to_batch(LagReport("g", 0, None, (PartitionLag("t", 0, position_time_ms=2**62),)))
+    batch = LagReport("g", 0, None, (PartitionLag("t", 0, position_time_ms=2**62),)).to_arrow()
     assert batch.to_pylist()[0]["position_time"] is None

@@ -102,6 +102,6 @@ def test_checkpoint_of_another_source_is_refused(tmp_path: Path) -> None:
 
 
 def test_source_that_is_further_behind_counts_where_two_read_a_partition() -> None:
-    offsets = {"0": KafkaSourceOffset({A: 5, B: 1}), "1": KafkaSourceOffset({A: 3})}
-    assert positions._merge(offsets) == {A: 3, B: 1}
-    assert positions._merge(dict(reversed(offsets.items()))) == {A: 3, B: 1}
+    offsets = [KafkaSourceOffset({A: 5, B: 1}), KafkaSourceOffset({A: 3})]
+    assert positions.merge_positions(offsets) == {A: 3, B: 1}
+    assert positions.merge_positions(reversed(offsets)) == {A: 3, B: 1}
