@@ -188,7 +188,13 @@ def test_partition_offset_changed(
 
 @EITHER
 @pytest.mark.parametrize(
-    ("trimmed_to", "lost", "left"), [(40, "30 offsets", [*range(40, 90)]), (95, "80 offsets", list[int]())]
+    ("trimmed_to", "lost", "left"),
+    [
+        (40, "30 offsets", [*range(40, 90)]),
+        (89, "79 offsets", [89]),
+        (90, "80 offsets", list[int]()),
+        (95, "80 offsets", list[int]()),
+    ],
 )
 def test_could_not_read_offset_range(
     bootstrap_servers: str,
@@ -364,25 +370,33 @@ def test_topic_deleted_between_plan_and_task(
 
 
 @EITHER
+@pytest.mark.parametrize("first", [0, 6])
 def test_log_that_ends_before_a_batch_that_was_planned(
-    bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    warnings: pytest.LogCaptureFixture,
+    *,
+    fail_on_data_loss: bool,
+    first: int,
 ) -> None:
     topic = make_topic()
     produce(bootstrap_servers, topic, numbered(4))
     # As a run without `checkpointLocation` plans the batch of a former one, which saw a longer topic of that name.
     reading = read(
         bootstrap_servers,
-        OffsetRange(TopicPartition(topic, 0), 0, 10),
+        OffsetRange(TopicPartition(topic, 0), first, 10),
         fail_on_data_loss=fail_on_data_loss,
         poll_timeout_ms=6_000,
     )
-    text = f"Offsets [4, 10) of {topic}-0 [0, 10) cannot be read: the log of {topic}-0 is now [0, 4)"
+    text = (
+        f"Offsets [{max(first, 4)}, 10) of {topic}-0 [{first}, 10) cannot be read: the log of {topic}-0 is now [0, 4)"
+    )
     if fail_on_data_loss:
         with pytest.raises(DataLossError) as caught:
             list(reading)
         assert str(caught.value).startswith(f"[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] {text}")
     else:
-        assert [offset for _, offset, _ in reading] == [*range(4)]
+        assert [offset for _, offset, _ in reading] == [*range(first, 4)]
         (warning,) = warnings_of(warnings, ON_EXECUTOR)
         assert warning.startswith(text)
 

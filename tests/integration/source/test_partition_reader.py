@@ -11,7 +11,7 @@ import pytest
 from kafka import KafkaProducer
 
 from kit import reading
-from kit.administration import create_topic, delete_records, delete_topics
+from kit.administration import delete_records
 from kit.independent_client import Record, consume, produce
 from kit.reading import column_of, drain, options_for
 from kit.waiting import eventually
@@ -183,32 +183,6 @@ def test_compaction_leaves_holes_that_are_passed_over(mortal_broker: MortalBroke
 # -- lost records
 
 
-def test_a_trimmed_range_is_an_error_that_names_what_is_gone(bootstrap_servers: str, make_topic: TopicMaker) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, numbered(100))
-    trim(bootstrap_servers, topic, 40)
-    with pytest.raises(DataLossError) as caught:
-        offsets(reader_of(bootstrap_servers, topic, 10, 90))
-    text = str(caught.value)
-    assert text.startswith(
-        f"[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Offsets [10, 40) of {topic}-0 [10, 90) cannot be read: "
-        f"the log of {topic}-0 is now [40, 100)."
-    )
-    assert "set failOnDataLoss to false" in text
-
-
-@pytest.mark.parametrize(
-    ("trimmed_to", "expected"), [(40, [*range(40, 90)]), (89, [89]), (90, list[int]()), (100, list[int]())]
-)
-def test_a_read_goes_on_behind_the_gap_where_loss_is_tolerated(
-    bootstrap_servers: str, make_topic: TopicMaker, trimmed_to: int, expected: list[int]
-) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, numbered(100))
-    trim(bootstrap_servers, topic, trimmed_to)
-    assert offsets(reader_of(bootstrap_servers, topic, 10, 90, fail_on_data_loss=False)) == expected
-
-
 @pytest.mark.parametrize("tolerated", [True, False])
 def test_records_trimmed_while_the_range_is_read_are_the_only_ones_that_are_missing(
     bootstrap_servers: str, make_topic: TopicMaker, *, tolerated: bool
@@ -231,24 +205,6 @@ def test_records_trimmed_while_the_range_is_read_are_the_only_ones_that_are_miss
     kept = len(found) - (100 if tolerated else 0)
     assert 0 < kept < 1_900
     assert found == [*range(kept), *(range(1_900, 2_000) if tolerated else ())]
-
-
-@pytest.mark.parametrize("tolerated", [True, False])
-def test_a_log_that_ends_before_the_range_is_data_loss(
-    bootstrap_servers: str, make_topic: TopicMaker, *, tolerated: bool
-) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, numbered(50))
-    with borrow_client(options_for(bootstrap_servers)) as client:
-        delete_topics(client, [topic])
-        create_topic(client, topic)
-    produce(bootstrap_servers, topic, numbered(5))
-    reader = reader_of(bootstrap_servers, topic, 30, 50, fail_on_data_loss=not tolerated)
-    if tolerated:
-        assert offsets(reader) == []
-        return
-    with pytest.raises(DataLossError, match=r"is now \[0, 5\).*the topic was recreated"):
-        offsets(reader)
 
 
 # -- damaged records
@@ -307,26 +263,6 @@ def test_a_batch_with_one_wrong_bit_is_an_error_and_only_what_lies_before_it_is_
 
 
 # -- brokers that go away
-
-
-@pytest.mark.parametrize("how", ["stop", "kill"])
-def test_a_broker_that_goes_away_in_the_middle_costs_no_record_and_repeats_none(
-    mortal_broker: MortalBroker, how: str
-) -> None:
-    topic = f"read-{how}"
-    mortal_broker.kafka.create_topic(topic)
-    produce(mortal_broker.bootstrap_servers, topic, numbered(3_000, KIB), batch_size=16 * KIB)
-    # The broker is away for longer than one step of the client may take.
-    connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=1_000, connect_timeout_ms=1_000)
-    running = drain(
-        reader_of(connection, topic, 0, 3_000, max_bytes_per_fetch=256 * KIB, poll_timeout_ms=60_000),
-    )
-    found = next(running).column("value").to_pylist()
-    getattr(mortal_broker.kafka, how)()
-    mortal_broker.start_soon()
-    for batch in running:
-        found += batch.column("value").to_pylist()
-    assert found == [record.value for record in numbered(3_000, KIB)]
 
 
 @pytest.mark.full("Waits for limits of time")

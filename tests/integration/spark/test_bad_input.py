@@ -47,12 +47,6 @@ def seconds(call: Callable[[], object]) -> float:
     return time.monotonic() - began
 
 
-def test_no_bootstrap_servers(spark: SparkSession) -> None:
-    text = error_text(lambda: read(spark, subscribe="t"))
-    assert "kafka.bootstrap.servers" in text
-    assert "Hint:" in text
-
-
 @pytest.mark.full("Waits for limits of time")
 def test_an_unreachable_broker_is_named_within_30_seconds(spark: SparkSession, bootstrap_servers: str) -> None:
     def text_of(servers: str) -> str:
@@ -106,30 +100,6 @@ def test_an_unknown_topic_is_named_by_a_write(spark: SparkSession, bootstrap_ser
     assert 2_000 <= int(waited[1]) < 12_000
 
 
-@pytest.mark.parametrize("bad", ["{not json", '{"t":{"0":"x"}}', '{"t":{"0":-3}}', "tomorrow", '["t"]'])
-def test_bad_starting_offsets_are_shown_with_an_example(spark: SparkSession, bootstrap_servers: str, bad: str) -> None:
-    text = error_text(
-        lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, subscribe="t", startingOffsets=bad)
-    )
-    assert "startingOffsets" in text
-    assert bad in text
-
-
-def test_two_strategies_at_once(spark: SparkSession, bootstrap_servers: str) -> None:
-    text = error_text(
-        lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, subscribe="t", subscribePattern="t.*")
-    )
-    assert "subscribe" in text
-    assert "subscribePattern" in text
-
-
-def test_an_unknown_option_names_the_nearest_known_one(spark: SparkSession, bootstrap_servers: str) -> None:
-    text = error_text(
-        lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, subscribe="t", startingOffset="earliest")
-    )
-    assert "startingOffsets" in text
-
-
 def test_a_read_is_called_a_read_where_spark_does_not_say_which(spark: SparkSession) -> None:
     text = error_text(lambda: read(spark, kafka_bootstrap_servers="not-asked:9092", subscribe="t", minPartition="3"))
     assert "Option 'minpartition' is not known in a read. Hint: Did you mean 'minPartitions'?" in text
@@ -170,47 +140,12 @@ def test_starting_offsets_for_other_partitions_than_there_are(
     assert "startingOffsets" in text
 
 
-def test_a_batch_cannot_start_at_latest(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
-    options = {"subscribe": make_topic(), "startingOffsets": "latest"}
-    text = error_text(lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, **options).count())
-    assert "startingOffsets" in text
-    assert "latest" in text
-
-
 def test_a_schema_with_a_foreign_column(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
     reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
     reader = reader.option("subscribe", make_topic())
     text = error_text(lambda: reader.schema("key binary, payload string, offset int").load().count())
     assert "payload" in text
     assert "offset" in text
-
-
-def test_data_loss_in_a_batch_is_an_error_or_a_shorter_result(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
-) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, [Record(b"k", b"v")] * 5)
-    options = {"subscribe": topic, "endingOffsets": json.dumps({topic: {"0": 9}})}
-    text = error_text(lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, **options).count())
-    assert "KAFKA_DATA_LOSS" in text
-    assert f"{topic}-0" in text
-    assert "failOnDataLoss" in text
-    tolerant = options | {"failOnDataLoss": "false"}
-    assert read(spark, kafka_bootstrap_servers=bootstrap_servers, **tolerant).count() == 5
-
-
-def test_a_sink_without_a_value_column(spark: SparkSession, bootstrap_servers: str) -> None:
-    rows = spark.createDataFrame([("v",)], "payload string")
-    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic="t"))
-    assert "value" in text
-    assert "payload string" in text
-
-
-def test_a_sink_without_a_topic(spark: SparkSession, bootstrap_servers: str) -> None:
-    rows = spark.createDataFrame([("v",)], "value string")
-    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers))
-    assert "topic" in text
-    assert "Nothing was written" in text
 
 
 @pytest.mark.parametrize(
@@ -238,35 +173,6 @@ def test_a_sink_that_meets_a_null_topic(spark: SparkSession, bootstrap_servers: 
     assert consume(bootstrap_servers, topic, 0) == []
 
 
-def test_a_partition_that_the_topic_does_not_have(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
-) -> None:
-    topic = make_topic(partitions=2)
-    rows = spark.createDataFrame([("a", 2)], "value string, partition int")
-    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic=topic))
-    assert topic in text
-    assert re.search(r"partition.* 2\b", text)
-
-
-def test_a_null_header_key(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
-    rows = spark.createDataFrame(
-        [("a", [(None, bytearray(b"x"))])], "value string, headers array<struct<key:string,value:binary>>"
-    )
-    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic=make_topic()))
-    assert "header" in text
-
-
-def test_a_record_larger_than_max_request_size(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
-) -> None:
-    topic = make_topic()
-    rows = spark.sql("SELECT repeat('x', 2000000) AS value")
-    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic=topic))
-    assert "kafka.max.request.size" in text
-    assert topic in text
-    assert consume(bootstrap_servers, topic, 0) == []
-
-
 def test_a_record_larger_than_the_broker_takes(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
 ) -> None:
@@ -277,13 +183,6 @@ def test_a_record_larger_than_the_broker_takes(
     assert "max.message.bytes" in text
     assert topic in text
     assert consume(bootstrap_servers, topic, 0) == []
-
-
-def test_a_save_mode_that_kafka_has_not(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
-    rows = spark.createDataFrame([("v",)], "value string")
-    writer = rows.write.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-    text = error_text(lambda: writer.option("topic", make_topic()).mode("overwrite").save())
-    assert "overwrite" in text.lower() or "truncate" in text.lower()
 
 
 def test_partitions_that_are_gone_when_a_stream_restarts(

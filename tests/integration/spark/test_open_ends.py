@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.testing import EmbeddedKafka
 
 
 def read(spark: SparkSession, bootstrap_servers: str, topic: str, **options: Any) -> DataFrame:
@@ -93,47 +92,12 @@ def test_numbers_and_times_stay_where_they_were_when_planned(
     assert offsets(times) == span(range(10))
 
 
-def test_a_number_that_the_log_has_passed_by_the_time_of_a_task_is_an_error(
-    spark: SparkSession, bootstrap_servers: str, topic: str
-) -> None:
-    rows = read(spark, bootstrap_servers, topic, endingOffsets=json.dumps({topic: {"0": 5, "1": -1}}))
-    assert offsets(rows) == span(range(5))
-    trim(bootstrap_servers, topic, 7)
-    with pytest.raises(PySparkException, match=rf"RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET\].*{topic}-0 \[7, 5\)"):
-        rows.collect()
-
-
-def test_records_that_are_gone_behind_a_fixed_start_are_data_loss(
-    spark: SparkSession, bootstrap_servers: str, topic: str
-) -> None:
-    starting = json.dumps({topic: {"0": 2, "1": -2}})
-    strict = read(spark, bootstrap_servers, topic, startingOffsets=starting)
-    tolerant = read(spark, bootstrap_servers, topic, startingOffsets=starting, failOnDataLoss="false")
-    assert offsets(strict) == offsets(tolerant) == span(range(2, 10))
-    trim(bootstrap_servers, topic, 4)
-    with pytest.raises(PySparkException, match=r"COULD_NOT_READ_OFFSET_RANGE\] Offsets \[2, 4\)"):
-        strict.collect()
-    assert offsets(tolerant) == span(range(4, 10))
-
-
 def test_an_end_behind_the_log_is_data_loss(spark: SparkSession, bootstrap_servers: str, topic: str) -> None:
     ending = json.dumps({topic: {"0": 25, "1": -1}})
     with pytest.raises(PySparkException, match=r"COULD_NOT_READ_OFFSET_RANGE\] Offsets \[10, 25\)"):
         read(spark, bootstrap_servers, topic, endingOffsets=ending).collect()
     rows = read(spark, bootstrap_servers, topic, endingOffsets=ending, failOnDataLoss="false")
     assert offsets(rows) == span(range(10))
-
-
-def test_a_topic_that_was_made_anew_is_read_from_its_own_beginning(
-    spark: SparkSession, kafka: EmbeddedKafka, bootstrap_servers: str, topic: str
-) -> None:
-    trim(bootstrap_servers, topic, 4)
-    rows = read(spark, bootstrap_servers, topic)
-    assert offsets(rows) == span(range(4, 10))
-    kafka.delete_topic(topic)
-    kafka.create_topic(topic, 2)
-    add(bootstrap_servers, topic, 3)
-    assert offsets(rows) == span(range(3))
 
 
 def test_assign_leaves_out_partitions_that_do_not_exist_and_takes_limits_for_the_others(

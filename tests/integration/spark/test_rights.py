@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from kit.independent_client import Record, await_committed, consume_committed, produce
+from kit.independent_client import Record, consume_committed, produce
 from kit.rights import COMMITS, FEATURES, SOURCE, TARGET, renamed
 from kit.waiting import eventually
 from pyspark_kafka import continuous
@@ -41,36 +41,6 @@ def names(values: list[bytes | None]) -> list[bytes]:
 
 def written(guarded: Guarded, trial: Trial) -> list[bytes]:
     return names([record.value for record in consume_committed(guarded.kafka.bootstrap_servers, trial.names[TARGET])])
-
-
-def test_batch_is_copied_with_the_least_rights_and_a_missing_one_is_in_the_error(
-    spark: SparkSession, guarded: Guarded, tmp_path: Path
-) -> None:
-    trial, read = guarded.trial("read", tmp_path)
-    write = rights_of(trial, "exactly-once-batch")
-    frame = spark.read.format("pyspark_kafka").options(**trial.read_options()).load().select("value")
-
-    def copy() -> None:
-        options = {**trial.user, "topic": trial.names[TARGET], "commitTopic": trial.names[COMMITS]}
-        (
-            frame.write.format("pyspark_kafka").mode("append").options(**options)
-            .option("deliveryGuarantee", "exactly_once").save()
-        )  # fmt: skip
-
-    guarded.acls.put([])
-    lines: list[str] = []
-    while True:
-        try:
-            copy()
-            break
-        except PySparkException as error:
-            assert len(lines) < 6, lines
-            lines.append(guarded.acls.run_line_of(str(error)))
-    # The id of a batch write is another one each time.
-    family = Right("Write", "transactional-id", "pyspark-kafka-batch", family="pyspark-kafka-batch")
-    expected = [right for right in (*read, *write) if right.kind == "topic"]
-    assert guarded.acls.held() == guarded.acls.of([*expected, family])
-    await_committed(guarded.kafka.bootstrap_servers, trial.names[TARGET], [b"v"])
 
 
 def test_stream_ends_with_the_line_that_grants_the_right_and_continues_where_it_was(

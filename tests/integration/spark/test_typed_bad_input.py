@@ -141,12 +141,6 @@ def test_bad_value_in_json_is_named_with_its_place_and_what_to_do(topic: Topic, 
     assert not any(part in said + text for part in ("99999999999", "Zarathustra", "[["))
 
 
-def test_field_that_json_lacks_is_null(topic: Topic) -> None:
-    topic.write(b'{"id": 1}')
-    rows = topic.load(valueFormat="json", valueSchema="id INT, customer STRING").select("value.*").collect()
-    assert [tuple(row) for row in rows] == [(1, None)]
-
-
 def test_wrong_framing_and_unknown_ids_are_bad_records(topic: Topic, schema_registry: SchemaRegistryServer) -> None:
     known = schema_registry.add(f"{topic.name}-value", json.dumps(ORDER))
     topic.write(behind(known, avro(GOOD)), b"\x01\x00\x00\x00\x01\x02", b"\x00\x00", behind(999, avro(GOOD)))

@@ -94,13 +94,6 @@ def with_bad(count: int) -> list[Record]:
     return [Record(b"k%d" % i, BAD.get(i, document(i))) for i in range(count)]
 
 
-def test_failfast_names_the_record(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, with_bad(10))
-    with pytest.raises(Exception, match=r"\[BAD_RECORD\] The value of the record at offset 3 of " + topic):
-        read(spark, bootstrap_servers, topic).collect()
-
-
 def test_permissive_has_bad_records_in_a_column_of_their_own(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
 ) -> None:
@@ -120,15 +113,6 @@ def test_permissive_has_bad_records_in_a_column_of_their_own(
         else:
             assert (row.bad, row.value.id) == (None, offset)
     assert [found[offset].bad.reason for offset in BAD] == ["DECODE_FAILED", "DECODE_FAILED", "TYPE_MISMATCH"]
-
-
-def test_dropmalformed_leaves_bad_records_out(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
-) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, with_bad(10))
-    frame = read(spark, bootstrap_servers, topic, mode="DROPMALFORMED")
-    assert sorted(row.offset for row in frame.select("offset").collect()) == [i for i in range(10) if i not in BAD]
 
 
 def test_a_read_with_too_many_bad_records_fails(

@@ -3,36 +3,11 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
 
 import pytest
 
-from pyspark_kafka.errors import OptionError
-from pyspark_kafka.options import parse_batch_read_options
+from kit.raw_options import KRB5, PLAIN, PLANTED, SASL, SCRAM, refused_read
 from pyspark_kafka.options.parse.jaas import parse_jaas_config
-
-PLANTED = "Pl4nted-S3cret"
-
-READ = {"kafka.bootstrap.servers": "b:9093", "subscribe": "t"}
-
-PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-
-KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
-
-SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
-
-SASL = {
-    **READ,
-    "kafka.security.protocol": "sasl_ssl",
-    "kafka.sasl.mechanism": "scram-sha-512",
-    "kafka.sasl.jaas.config": f'{SCRAM} required username="ann" password="{PLANTED}";',
-}
-
-
-def refused(raw: dict[str, Any]) -> OptionError:
-    with pytest.raises(OptionError) as caught:
-        parse_batch_read_options(raw)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -66,7 +41,7 @@ def test_a_configuration_shows_no_secret() -> None:
 
 
 def test_settings_without_effect_are_noted_by_name() -> None:
-    config = parse_jaas_config(f"{KERBEROS} required useTicketCache=true refreshKrb5Config=true debug=true;")
+    config = parse_jaas_config(f"{KRB5} required useTicketCache=true refreshKrb5Config=true debug=true;")
     assert config.mechanisms == ("GSSAPI",)
     assert config.notes == (
         "Setting 'refreshKrb5Config' of Krb5LoginModule in kafka.sasl.jaas.config has no effect here.",
@@ -96,6 +71,6 @@ def test_settings_without_effect_are_noted_by_name() -> None:
     ],
 )
 def test_jaas_configurations_that_cannot_be_read_are_refused_without_repeating_them(text: str, reason: str) -> None:
-    error = refused({**SASL, "kafka.sasl.jaas.config": text})
+    error = refused_read({**SASL, "kafka.sasl.jaas.config": text})
     assert reason in str(error)
     assert PLANTED not in "".join(traceback.format_exception(error))

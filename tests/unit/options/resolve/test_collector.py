@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.errors import OptionError
+from kit.raw_options import refused
 from pyspark_kafka.offsets import Earliest
 from pyspark_kafka.options import (
     BatchReadOptions,
@@ -33,12 +33,6 @@ def parse_batch_write_options(raw: dict[str, Any]) -> object:
 
 def parse_stream_write_options(raw: dict[str, Any]) -> object:
     return parse_write_options(raw, streaming=True)
-
-
-def refused(parse: Callable[[dict[str, Any]], object], raw: dict[str, Any]) -> OptionError:
-    with pytest.raises(OptionError) as caught:
-        parse(raw)
-    return caught.value
 
 
 def test_lower_case_keys_are_understood_as_spark_hands_them_over() -> None:

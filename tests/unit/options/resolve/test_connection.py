@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
 
-from pyspark_kafka.errors import OptionError
+from kit.raw_options import refused
 from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.options import (
     ConnectionOptions,
@@ -14,19 +12,9 @@ from pyspark_kafka.options import (
     parse_batch_read_options,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
 SERVERS = {"kafka.bootstrap.servers": "b:9092"}
 
 READ = {**SERVERS, "subscribe": "t"}
-
-
-def refused(parse: Callable[[dict[str, Any]], object], raw: dict[str, Any]) -> OptionError:
-    with pytest.raises(OptionError) as caught:
-        parse(raw)
-    return caught.value
 
 
 def test_client_properties_reach_their_fields() -> None:

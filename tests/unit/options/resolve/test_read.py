@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.errors import OptionError
+from kit.raw_options import refused
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest, SpecificOffsets
 from pyspark_kafka.options import (
@@ -31,12 +31,6 @@ READ = {**SERVERS, "subscribe": "t"}
 
 def parse_stream_write_options(raw: dict[str, Any]) -> object:
     return parse_write_options(raw, streaming=True)
-
-
-def refused(parse: Callable[[dict[str, Any]], object], raw: dict[str, Any]) -> OptionError:
-    with pytest.raises(OptionError) as caught:
-        parse(raw)
-    return caught.value
 
 
 def test_a_batch_read_has_its_defaults() -> None:

@@ -2,45 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from pyspark_kafka.errors import OptionError
+from kit.raw_options import KRB5, PLAIN, PLANTED, SASL, SCRAM, SECURED_READ, TLS, refused_read
 from pyspark_kafka.options import CertificateStore, KerberosLogin, ScramLogin, Secret, parse_batch_read_options
-
-PLANTED = "Pl4nted-S3cret"
-
-READ = {"kafka.bootstrap.servers": "b:9093", "subscribe": "t"}
-
-PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-
-KRB5 = "com.sun.security.auth.module.Krb5LoginModule"
-
-SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
-
-SASL = {
-    **READ,
-    "kafka.security.protocol": "sasl_ssl",
-    "kafka.sasl.mechanism": "scram-sha-512",
-    "kafka.sasl.jaas.config": f'{SCRAM} required username="ann" password="{PLANTED}";',
-}
-
-TLS = {
-    **READ,
-    "kafka.security.protocol": "SSL",
-    "kafka.ssl.truststore.location": "/ca.pem",
-    "kafka.ssl.truststore.type": "pem",
-    "kafka.ssl.keystore.location": "/client.pem",
-    "kafka.ssl.keystore.type": "PEM",
-    "kafka.ssl.key.password": PLANTED,
-}
-
-
-def refused(raw: dict[str, Any]) -> OptionError:
-    with pytest.raises(OptionError) as caught:
-        parse_batch_read_options(raw)
-    return caught.value
 
 
 def test_sasl_takes_the_login_out_of_the_jaas_configuration() -> None:
@@ -94,7 +59,7 @@ def test_an_empty_algorithm_accepts_any_host_name_and_is_noted() -> None:
 )
 def test_sasl_options_that_do_not_fit(changes: dict[str, str | None], condition: str, text: str) -> None:
     raw = {name: value for name, value in {**SASL, **changes}.items() if value is not None}
-    error = refused(raw)
+    error = refused_read(raw)
     assert error.condition == condition
     assert text in str(error)
 
@@ -102,7 +67,7 @@ def test_sasl_options_that_do_not_fit(changes: dict[str, str | None], condition:
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL", None])
 def test_a_login_that_would_not_be_used_is_refused(protocol: str | None) -> None:
     raw = {**SASL, "kafka.security.protocol": protocol}
-    error = refused({name: value for name, value in raw.items() if value is not None})
+    error = refused_read({name: value for name, value in raw.items() if value is not None})
     wanted = "SASL_SSL" if protocol == "SSL" else "SASL_PLAINTEXT"
     assert "connections would not log in" in str(error)
     assert f"Set kafka.security.protocol to {wanted}" in str(error)
@@ -110,7 +75,7 @@ def test_a_login_that_would_not_be_used_is_refused(protocol: str | None) -> None
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
 def test_certificates_that_would_not_be_used_are_refused(protocol: str) -> None:
-    error = refused({**SASL, **TLS, "kafka.security.protocol": protocol})
+    error = refused_read({**SASL, **TLS, "kafka.security.protocol": protocol})
     assert "connections would not be encrypted" in str(error)
     assert f"Set kafka.security.protocol to {protocol.replace('PLAINTEXT', 'SSL')}" in str(error)
 
@@ -118,7 +83,7 @@ def test_certificates_that_would_not_be_used_are_refused(protocol: str) -> None:
 def test_a_plain_password_on_an_unencrypted_connection_is_noted() -> None:
     options = parse_batch_read_options(
         {
-            **READ,
+            **SECURED_READ,
             "kafka.security.protocol": "SASL_PLAINTEXT",
             "kafka.sasl.mechanism": "PLAIN",
             "kafka.sasl.jaas.config": f'{PLAIN} required username="ann" password="{PLANTED}";',
@@ -128,8 +93,8 @@ def test_a_plain_password_on_an_unencrypted_connection_is_noted() -> None:
 
 
 def test_a_key_password_without_a_key_is_refused() -> None:
-    raw = {**READ, "kafka.security.protocol": "SSL", "kafka.ssl.key.password": PLANTED}
-    assert "is given without 'kafka.ssl.keystore.location'" in str(refused(raw))
+    raw = {**SECURED_READ, "kafka.security.protocol": "SSL", "kafka.ssl.key.password": PLANTED}
+    assert "is given without 'kafka.ssl.keystore.location'" in str(refused_read(raw))
 
 
 def test_a_delegation_token_is_a_login_of_scram() -> None:
@@ -139,7 +104,7 @@ def test_a_delegation_token_is_a_login_of_scram() -> None:
 
 
 def kerberos(settings: str = "", **options: str) -> dict[str, str]:
-    raw = {**READ, "kafka.security.protocol": "SASL_PLAINTEXT", **options}
+    raw = {**SECURED_READ, "kafka.security.protocol": "SASL_PLAINTEXT", **options}
     return raw | ({"kafka.sasl.jaas.config": f"{KRB5} required {settings};"} if settings else {})
 
 
@@ -171,12 +136,12 @@ def test_kerberos_takes_ticket_cache_or_keytab(raw: dict[str, str], login: Kerbe
     ],
 )
 def test_kerberos_settings_that_do_not_fit_are_refused(settings: str, text: str) -> None:
-    assert text in str(refused(kerberos(settings, **{"kafka.sasl.kerberos.service.name": "kafka"})))
+    assert text in str(refused_read(kerberos(settings, **{"kafka.sasl.kerberos.service.name": "kafka"})))
 
 
 def test_a_missing_mechanism_is_named_by_the_login_module() -> None:
     raw = {name: value for name, value in SASL.items() if name != "kafka.sasl.mechanism"}
-    assert str(refused(raw)) == (
+    assert str(refused_read(raw)) == (
         "[OPTION_MISSING] Option 'kafka.sasl.mechanism' must be set with kafka.security.protocol 'SASL_SSL': Java's "
         "default is GSSAPI (Kerberos), but 'kafka.sasl.jaas.config' uses the login module of SCRAM-SHA-256 and "
         "SCRAM-SHA-512. Hint: Set it to the mechanism of the brokers' listener: SCRAM-SHA-256 or SCRAM-SHA-512."

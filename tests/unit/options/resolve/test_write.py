@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from pyspark_kafka.errors import OptionError
+from kit.raw_options import refused
 from pyspark_kafka.options import (
     ExactlyOnceOptions,
     ProducerOptions,
     parse_write_options,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
 SERVERS = {"kafka.bootstrap.servers": "b:9092"}
 
 
 def parse_stream_write_options(raw: dict[str, Any]) -> object:
     return parse_write_options(raw, streaming=True)
-
-
-def refused(parse: Callable[[dict[str, Any]], object], raw: dict[str, Any]) -> OptionError:
-    with pytest.raises(OptionError) as caught:
-        parse(raw)
-    return caught.value
 
 
 def test_a_write_has_its_defaults() -> None:
