@@ -1,6 +1,6 @@
 """Operations: where queries stand, what their checkpoints say, and what is in a cluster, without Spark.
 
-- `settings`: the options of whichever query, resolved. `spans`: time spans for people.
+- `settings`: the options of whichever query, resolved. `text`: numbers and time spans for people.
 - `checkpoints/`: what a checkpoint says, and how another one is made of it.
 - `lag/`: how far positions are behind the ends of the logs, and how long records stay.
 - `topics`: topics of a cluster. `tail/`: the records of a topic.

@@ -65,16 +65,16 @@ def lag(
         from rich.console import Console  # noqa: PLC0415
 
         from pyspark_kafka.cli.common.arguments import options_of  # noqa: PLC0415
-        from pyspark_kafka.cli.common.heartbeat import Step  # noqa: PLC0415
+        from pyspark_kafka.cli.common.heartbeat import progress  # noqa: PLC0415
+        from pyspark_kafka.cli.common.output import say  # noqa: PLC0415
         from pyspark_kafka.cli.lag.tables import print_report, to_json  # noqa: PLC0415
         from pyspark_kafka.cli.lag.thresholds import Thresholds, judge  # noqa: PLC0415
         from pyspark_kafka.cli.lag.watch import watch as watch_lag  # noqa: PLC0415
-        from pyspark_kafka.errors import printable  # noqa: PLC0415
         from pyspark_kafka.operations.lag.api import lag as measure  # noqa: PLC0415
         from pyspark_kafka.operations.lag.compute import wants_rate  # noqa: PLC0415
 
         raw = options_of(bootstrap_servers, config, options_file, option)
-        console, errors = Console(), Console(stderr=True, soft_wrap=True)
+        console = Console()
 
         def look(before: LagReport | None) -> LagReport:
             return measure(
@@ -90,10 +90,10 @@ def lag(
         if watch:
             watch_lag(console, look, interval, every=every)
             return ExitStatus.WELL
-        with Step(errors, "Looking at the logs"):
+        with progress("Looking up the logs", quiet_s=0):
             report = look(None)
         if headroom is not None and wants_rate(report):
-            with Step(errors, "Looking again, for the rate of writing"):
+            with progress("Looking up the logs again, for the rate of writing", quiet_s=0):
                 time.sleep(interval)
                 report = look(report)
         status, findings = judge(report, Thresholds(max_records, seconds, headroom))
@@ -101,8 +101,7 @@ def lag(
             print(to_json(report, findings), flush=True)
         else:
             print_report(console, report, every=every, most=None)
-            for finding in findings:
-                console.print(printable(finding), style="red", markup=False, highlight=False, soft_wrap=True)
+            say(*findings, style="red")
         return status
 
     run_command(work)

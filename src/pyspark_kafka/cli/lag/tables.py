@@ -13,6 +13,7 @@ from pyspark_kafka.cli.lag import words
 from pyspark_kafka.errors import printable
 from pyspark_kafka.offsets import timestamp_text
 from pyspark_kafka.operations.lag.values import FAULTS, LagState, PartitionLag
+from pyspark_kafka.operations.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +51,7 @@ def to_json(report: LagReport, findings: Sequence[str]) -> str:
 def heading(report: LagReport) -> str:
     """Return whose positions they are, and of when."""
     since = "" if report.positions_at_ms is None else f", positions of {timestamp_text(report.positions_at_ms)}"
-    return f"Lag of {printable(report.origin)}: {words.partitions(len(report))}{since}."
+    return f"Lag of {printable(report.origin)}: {counted(len(report), 'partition')}{since}."
 
 
 def to_lines(report: LagReport, *, every: bool) -> list[str]:
@@ -65,7 +66,8 @@ def reason_lines(report: LagReport) -> list[str]:
     """Return what could not be found out, each reason once."""
     reasons = report.reasons()
     lines = [
-        f"Not known of {words.partitions(number)}: {printable(reason)}" for reason, number in reasons[:_SHOWN_REASONS]
+        f"Not known of {counted(number, 'partition')}: {printable(reason)}"
+        for reason, number in reasons[:_SHOWN_REASONS]
     ]
     if len(reasons) > _SHOWN_REASONS:
         lines.append(f"… and {len(reasons) - _SHOWN_REASONS:,} more reasons; --json has all of them.")

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import printable
-from pyspark_kafka.operations.spans import span_text
+from pyspark_kafka.operations.text import counted, span_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +24,6 @@ _MAX_S = 1e10
 def count(value: int | None) -> str:
     """Return a number with separators; `?` if it is not known."""
     return _UNKNOWN if value is None else f"{value:,}"
-
-
-def partitions(number: int) -> str:
-    """Return a number of partitions."""
-    return f"{number:,} partition{'s' * (number != 1)}"
 
 
 def size(value: int | None) -> str:
@@ -90,7 +85,7 @@ def topic_line(lag: TopicLag) -> str:
     """Return a topic as one line, for pipes and logs."""
     notes = [f"{lag.incomplete:,} unknown"] * (lag.incomplete > 0) + [f"{lag.faults:,} at fault"] * (lag.faults > 0)
     more = f" ({', '.join(notes)})" if notes else ""
-    return f"{printable(lag.topic)}, {partitions(lag.partitions)}{more}: {_figures(lag)}"
+    return f"{printable(lag.topic)}, {counted(lag.partitions, 'partition')}{more}: {_figures(lag)}"
 
 
 def _figures(lag: PartitionLag | TopicLag) -> str:

@@ -7,12 +7,11 @@ from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from pyspark_kafka.cli.common.arguments import Config, Options, OptionsFile, Servers, is_connected, options_of
-from pyspark_kafka.cli.common.heartbeat import Step
+from pyspark_kafka.cli.common.heartbeat import progress as progress_of
 from pyspark_kafka.cli.common.outcome import ExitStatus, run_command
-from pyspark_kafka.errors import printable
+from pyspark_kafka.cli.common.output import say
 
 
 def report(
@@ -47,8 +46,7 @@ def report(
 
         given = (bootstrap_servers, config, options_file, option)
         options = options_of(*given) if is_connected(*given) else None
-        screen = Console(stderr=True, soft_wrap=True, highlight=False)
-        with Step(screen, f"Reading {checkpoint}") as step:
+        with progress_of(f"Reading {checkpoint}", quiet_s=0) as step:
             facts = gather_facts(
                 checkpoint,
                 batches=batches,
@@ -63,7 +61,7 @@ def report(
                 facts = replace(facts, sentences=(*facts.sentences, said))
             step.update(f"Writing {html}")
             write_report(facts, html)
-        Console(soft_wrap=True, highlight=False).print(printable(f"Wrote {html}."), markup=False)
+        say(f"Wrote {html}.")
         return ExitStatus.INCOMPLETE if facts.warnings else ExitStatus.WELL
 
     run_command(work, on_interrupt="No page was written.")

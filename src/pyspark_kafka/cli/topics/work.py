@@ -11,6 +11,7 @@ from pyspark_kafka.cli.common.output import TableColumn, print_json, print_rows,
 from pyspark_kafka.client.admin.topics import NewTopic
 from pyspark_kafka.errors import printable
 from pyspark_kafka.operations import topics
+from pyspark_kafka.operations.text import counted
 
 if TYPE_CHECKING:
     import re
@@ -81,8 +82,7 @@ def create_topic(
 def creation_text(done: Creation, configs: Mapping[str, str]) -> str:
     """Return a sentence about the result of creating a topic."""
     name, topic = printable(done.topic.name), done.topic
-    plural = "" if topic.partitions == 1 else "s"
-    has = f"{topic.partitions:,} partition{plural}, replication factor {topic.replication_factor}"
+    has = f"{counted(topic.partitions, 'partition')}, replication factor {topic.replication_factor}"
     if done.created:
         values = "".join(f", {printable(key)}={printable(value)}" for key, value in configs.items())
         return f"Topic '{name}' is created: {has}{values}."

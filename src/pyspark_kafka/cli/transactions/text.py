@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.cli.common.output import TableColumn, print_rows
 from pyspark_kafka.errors import printable
 from pyspark_kafka.offsets import timestamp_text
-from pyspark_kafka.operations.spans import span_text
+from pyspark_kafka.operations.text import span_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

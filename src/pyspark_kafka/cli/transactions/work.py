@@ -24,7 +24,7 @@ from pyspark_kafka.client.transactions.inspection import TransactionState, descr
 from pyspark_kafka.client.transactions.inspection import list_transactions as fetch_transactions
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError, TransportError, printable
-from pyspark_kafka.operations.spans import span_text
+from pyspark_kafka.operations.text import span_text
 from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 

@@ -17,6 +17,7 @@ from pyspark_kafka.diagnosis.side_by_side import ask_all
 from pyspark_kafka.diagnosis.steps.login import judge_mechanism
 from pyspark_kafka.diagnosis.steps.tls import greet, judge_listener
 from pyspark_kafka.errors import ConnectorError, DeadlineError, listed
+from pyspark_kafka.operations.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ def judge_cluster(context: Context) -> Iterator[Finding]:
         "brokers": [{"id": node.broker_id, "address": node.address, "rack": node.rack} for node in _members(context)],
     }
     text = (
-        f"Cluster {found.cluster_id or '(without an id)'}: {_count(len(found.brokers), 'broker')}; "
+        f"Cluster {found.cluster_id or '(without an id)'}: {counted(len(found.brokers), 'broker')}; "
         f"{connection.address} has the requests of Kafka {release}."
     )
     if release.startswith("older"):
@@ -84,7 +85,7 @@ def judge_advertised(context: Context) -> Iterator[Finding]:
         left = len(_members(context)) - len(members)
         others = f"; {left} more were not asked" if left > 0 else ""
         verb = "is" if len(reached) == 1 else "are"
-        text = f"{_count(len(reached), 'broker')} {verb} in reach by the advertised address: {named}{others}."
+        text = f"{counted(len(reached), 'broker')} {verb} in reach by the advertised address: {named}{others}."
         yield Finding("advertised", FindingStatus.OK, text, facts={"brokers": [node.address for node in reached]})
     else:
         context.blocked = "no broker is in reach by the address that it advertises"
@@ -155,7 +156,3 @@ def _judge_address(context: Context, node: BrokerNode) -> Finding | None:
 
 def _members(context: Context) -> list[BrokerNode]:
     return [] if context.metadata is None else [node for _, node in sorted(context.metadata.brokers.items())]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -9,6 +9,7 @@ from pyspark_kafka.diagnosis.findings import Finding, FindingStatus
 from pyspark_kafka.diagnosis.steps.topics import read_topics
 from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.offsets import timestamp_text
+from pyspark_kafka.operations.text import counted
 from pyspark_kafka.options import FetchOptions
 from pyspark_kafka.records import iter_decode
 
@@ -85,7 +86,7 @@ def _describe(place: TopicPartition, row: dict[str, Any], *, show: bool) -> Find
     }
     text = (
         f"The first record, {place} at offset {row['offset']}, is decoded: {_size('key', key)}, "
-        f"{_size('value', value)}, {timestamp_text(at_ms)}, {len(headers)} header{'' if len(headers) == 1 else 's'}."
+        f"{_size('value', value)}, {timestamp_text(at_ms)}, {counted(len(headers), 'header')}."
     )
     if show:
         facts["key"], facts["value"] = _text(key), _text(value)
@@ -96,7 +97,7 @@ def _describe(place: TopicPartition, row: dict[str, Any], *, show: bool) -> Find
 def _size(noun: str, content: bytes | None) -> str:
     if content is None:
         return f"no {noun}"
-    return f"{noun} of {len(content)} byte{'' if len(content) == 1 else 's'}"
+    return f"{noun} of {counted(len(content), 'byte')}"
 
 
 def _text(content: bytes | None) -> str | None:

@@ -10,6 +10,7 @@ from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.diagnosis.findings import Finding, FindingStatus
 from pyspark_kafka.errors import ConnectorError, listed
 from pyspark_kafka.offsets import Earliest, Latest
+from pyspark_kafka.operations.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +85,7 @@ def _none_named(context: Context) -> Finding:
     seen = context.client.fetch_metadata(None, context.step())
     names = sorted(name for name, topic in seen.topics.items() if not topic.is_internal)
     shown = f": {listed(names)}" if names else ""
-    text = f"No topic is named ({_UNDECIDED}); this user sees {_count(len(names), 'topic')}{shown}."
+    text = f"No topic is named ({_UNDECIDED}); this user sees {counted(len(names), 'topic')}{shown}."
     return Finding("topics", FindingStatus.OK, text, facts={"topics": names})
 
 
@@ -121,7 +122,7 @@ def _missing(context: Context, name: str, topic: TopicMetadata | None) -> Findin
     return Finding(
         "topics",
         FindingStatus.FAILED,
-        f"Topic '{name}' does not exist, or is hidden from this user, who sees {_count(len(seen), 'topic')}.",
+        f"Topic '{name}' does not exist, or is hidden from this user, who sees {counted(len(seen), 'topic')}.",
         f"{meant} it (kafka-topics.sh --create --topic {name}), correct option '{option}', or grant DESCRIBE on it.",
         {**facts, "option": option, "nearest": nearest[0] if nearest else None},
     )
@@ -139,7 +140,7 @@ def _describe(context: Context, topic: TopicMetadata) -> Finding:
         "offline": [each.topic_partition.partition for each in offline],
         "under_replicated": [each.topic_partition.partition for each in behind],
     }
-    text = f"{topic.name}: {_count(len(topic.partitions), 'partition')}, replication {facts['replicas']}"
+    text = f"{topic.name}: {counted(len(topic.partitions), 'partition')}, replication {facts['replicas']}"
     if offline:
         remedy = "Start the brokers that have these partitions; a query waits for their leaders, then fails."
         lost = listed([str(each.topic_partition.partition) for each in offline])
@@ -173,7 +174,3 @@ def _look_up(context: Context, topic: TopicMetadata, facts: dict[str, Any]) -> s
 def _leaders(partitions: tuple[PartitionMetadata, ...]) -> str:
     leaders = sorted({each.leader_id for each in partitions})
     return f"leader{'' if len(leaders) == 1 else 's'} {listed([str(each) for each in leaders])}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

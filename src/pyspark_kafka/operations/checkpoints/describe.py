@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import listed, printable
 from pyspark_kafka.offsets import timestamp_text
 from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind
+from pyspark_kafka.operations.text import counted
 
 if TYPE_CHECKING:
     from pyspark_kafka.offsets import KafkaSourceOffset
@@ -35,7 +36,7 @@ def describe_query(account: CheckpointSummary) -> list[str]:
     if account.states:
         states = listed(
             [
-                f"{state.name or 'an operator'} in {state.directory}, {_count(state.partitions, 'partition')}"
+                f"{state.name or 'an operator'} in {state.directory}, {counted(state.partitions, 'partition')}"
                 for state in account.states
             ],
             printable,
@@ -52,7 +53,7 @@ def describe_standing(account: CheckpointSummary) -> list[str]:
     if account.last_begun is None:
         return ["No batch has begun."]
     said = []
-    kept = _count(account.begun, "batch", "batches")
+    kept = counted(account.begun, "batch", "batches")
     numbers = f"{account.first}" if account.first == account.last_begun else f"{account.first} to {account.last_begun}"
     said.append(f"The checkpoint keeps {kept}, {numbers}; older ones are removed by the query as it runs.")
     last = account.batches[-1] if account.batches else None
@@ -84,7 +85,7 @@ def describe_restart(account: CheckpointSummary) -> list[str]:
         return [f"A restart plans batch {account.last_begun + 1}, which begins where batch {last} ends."]
     batch = next((each for each in account.batches if each.batch_id == unfinished), None)
     offsets = None if batch is None else batch.offsets
-    size = "" if offsets is None else f": at most {_count(offsets, 'record')}" if offsets else ": no records"
+    size = "" if offsets is None else f": at most {counted(offsets, 'record')}" if offsets else ": no records"
     if account.kind is CheckpointKind.CONTINUOUS:
         if unfinished in account.prepared_epochs:
             said = [f"Epoch {unfinished} was to be committed and is not noted as finished."]
@@ -129,7 +130,7 @@ def describe_batch(batch: BatchSummary) -> str:
         of = listed([f"{rows:,} of {printable(topic)}" for topic, rows in topics], noun="topics")
         said.append(f"at most {batch.offsets:,} records" + (f" ({of})" if len(topics) > 1 else ""))
     if batch.new_partitions:
-        said.append(f"and {_count(batch.new_partitions, 'new partition')}")
+        said.append(f"and {counted(batch.new_partitions, 'new partition')}")
     if batch.watermark_ms is not None:
         said.append(f", watermark {timestamp_text(batch.watermark_ms)}")
     return " ".join(said).replace(" ,", ",") + "."
@@ -151,10 +152,6 @@ def _topics_text(offset: KafkaSourceOffset) -> str:
     if not nested:
         return "no partition"
     return listed(
-        [f"{printable(topic)} with {_count(len(numbers), 'partition')}" for topic, numbers in nested.items()],
+        [f"{printable(topic)} with {counted(len(numbers), 'partition')}" for topic, numbers in nested.items()],
         noun="topics",
     )
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

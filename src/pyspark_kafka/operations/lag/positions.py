@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.surveys.group_offsets import fetch_group_offsets
 from pyspark_kafka.errors import CheckpointError, ConnectorError
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
-from pyspark_kafka.operations.spans import span_text
+from pyspark_kafka.operations.text import span_text
 from pyspark_kafka.sink.source_positions import UNKNOWN_ID
 
 if TYPE_CHECKING:

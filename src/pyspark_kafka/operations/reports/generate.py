@@ -25,7 +25,7 @@ from pyspark_kafka.operations.reports.history import read_history
 from pyspark_kafka.operations.reports.page import render_page
 from pyspark_kafka.operations.reports.progress import merge_batches, progress_batches, read_event_log
 from pyspark_kafka.operations.reports.render import ReportFacts, build_page
-from pyspark_kafka.operations.spans import span_text
+from pyspark_kafka.operations.text import span_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,7 +17,7 @@ from pyspark_kafka.operations.reports.plots import (
     rows_plot,
 )
 from pyspark_kafka.operations.reports.timeline import find_gaps, summarize, thinned
-from pyspark_kafka.operations.spans import span_text
+from pyspark_kafka.operations.text import span_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

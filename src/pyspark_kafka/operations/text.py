@@ -1,4 +1,4 @@
-"""Time spans for people. Pure. Layer: operations."""
+"""Numbers and time spans as texts for people. Pure. Layer: operations."""
 
 from __future__ import annotations
 
@@ -26,3 +26,13 @@ def span_text(ms: float) -> str:
         if count:
             parts.append(f"{count} {unit}")
     return " ".join(parts)
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun.
+
+    Example:
+        >>> counted(1, "batch", "batches"), counted(1_200, "partition")
+        ('1 batch', '1,200 partitions')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

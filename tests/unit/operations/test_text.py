@@ -1,10 +1,10 @@
-"""Time spans for people."""
+"""Numbers and time spans for people."""
 
 from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.operations.spans import span_text
+from pyspark_kafka.operations.text import span_text
 
 HOUR, DAY = 3_600_000, 86_400_000
 
