@@ -59,7 +59,7 @@ def first_record_ms(factory: KafkaPartitionReaderFactory, topic: str, offset: in
 def bare_request_ms(options: ConnectionOptions) -> float:
     """Ask the broker for its versions; return the milliseconds to the answer."""
     with borrow_client(options) as client:
-        connection = client.any_connection(client.deadline())
+        connection = client.any_broker.connect(client.deadline())
         request = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
         began = time.perf_counter()
         connection.call(request, client.deadline())

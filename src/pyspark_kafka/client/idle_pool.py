@@ -44,7 +44,7 @@ class IdlePool(Generic[K, V]):
     - One user: a value is either here or with one user. `take` removes it from the pool.
     - Fork safety: a forked child starts with an empty pool, and a value that the parent created never gets in. The
       child closes its copies of inherited sockets, which does not end the parent's connections.
-    - Bounds: at most `most_per_key` values of one key, at most `most` in all. The value that is idle longest leaves
+    - Bounds: at most `max_per_key` values of one key, `max_values` in all. The value that is idle longest leaves
       first.
     - Idle time: no value is lent that was idle for longer than `idle_seconds`.
     - Closing: whatever leaves the pool without a user is closed: beyond a bound, idle for too long (found at the next
@@ -53,8 +53,8 @@ class IdlePool(Generic[K, V]):
     Runs on: driver and executor; any thread. Closing is all that may block, for microseconds.
 
     Args:
-        most: how many values are kept at most; None for no bound.
-        most_per_key: how many values of one key are kept at most; None for no bound.
+        max_values: how many values are kept at most; None for no bound.
+        max_per_key: how many values of one key are kept at most; None for no bound.
         idle_seconds: how long a value may be idle.
         clock: monotonic seconds; tests pass their own.
         process_id: the id of the process that asks; tests pass their own, in place of a fork.
@@ -63,14 +63,14 @@ class IdlePool(Generic[K, V]):
     def __init__(
         self,
         *,
-        most: int | None = None,
-        most_per_key: int | None = None,
+        max_values: int | None = None,
+        max_per_key: int | None = None,
         idle_seconds: float = IDLE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         process_id: Callable[[], int] = os.getpid,
     ) -> None:
-        self._most = most
-        self._most_per_key = most_per_key
+        self._max_values = max_values
+        self._max_per_key = max_per_key
         self._idle_seconds = idle_seconds
         self._clock = clock
         self._current_process = process_id
@@ -123,12 +123,12 @@ class IdlePool(Generic[K, V]):
     def _remove_excess(self, key: K) -> list[tuple[K, V, float]]:
         """Remove and return what is beyond the bounds, now that a value of this key was added."""
         excess: list[tuple[K, V, float]] = []
-        if self._most_per_key is not None:
+        if self._max_per_key is not None:
             equal = [index for index, entry in enumerate(self._idle) if entry[0] == key]
-            excess += [self._idle.pop(index) for index in reversed(equal[: -self._most_per_key])]
-        if self._most is not None:
-            excess += self._idle[: -self._most]
-            del self._idle[: -self._most]
+            excess += [self._idle.pop(index) for index in reversed(equal[: -self._max_per_key])]
+        if self._max_values is not None:
+            excess += self._idle[: -self._max_values]
+            del self._idle[: -self._max_values]
         return excess
 
     def close(self) -> None:

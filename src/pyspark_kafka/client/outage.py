@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.retry import Backoff
-from pyspark_kafka.client.waiting import Contact, Wait, clock_time, what_failed
+from pyspark_kafka.client.waiting import Contact, Stall, clock_time, what_failed
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.interrupt import pause
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 # Attempts take their own time to fail; the pauses are for those that fail at once.
-_PAUSE_MS, _LONGEST_PAUSE_MS = 100, 2_000
+_PAUSE_MS, _MAX_PAUSE_MS = 100, 2_000
 _HINT = (
     "See that the brokers run, and start the query again: it continues from its checkpoint. Option 'outageTimeout' "
     "sets how long an outage is waited out."
@@ -39,7 +39,7 @@ def may_be_outage(error: ConnectorError) -> bool:
     return error.retriable and isinstance(error, (TransportError, DeadlineError, BrokerError))
 
 
-class Patience:
+class OutageRetry:
     """Repeats steps of a streaming query while the cluster is away.
 
     Runs on: driver and executor; one thread.
@@ -69,7 +69,7 @@ class Patience:
         # Steps that have succeeded.
         self._done = 0
 
-    def ride_out(
+    def call(
         self, step: str, attempt: Callable[[], _T], *, passes: Callable[[ConnectorError], bool] = may_be_outage
     ) -> _T:
         """Run a step; while an outage makes it fail, run it again until the outage has lasted for the timeout.
@@ -84,9 +84,9 @@ class Patience:
             ConnectorError: a failure that is not one of an outage; the first one if the cluster was never reached; the
                 last one if the wait was interrupted (`pyspark_kafka.interrupt`).
         """
-        backoff = Backoff(_PAUSE_MS, _LONGEST_PAUSE_MS)
+        backoff = Backoff(_PAUSE_MS, _MAX_PAUSE_MS)
         began: float | None = None
-        with Wait(lambda: step, self._contact) as wait:
+        with Stall(lambda: step, self._contact) as wait:
             # Not `retry.attempts`: the time of an outage begins with the first failure.
             while True:
                 try:

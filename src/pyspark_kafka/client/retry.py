@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Action(Enum):
+class RetryAction(Enum):
     """What to do about a failure."""
 
     FAIL = "fail"
@@ -41,7 +41,7 @@ class Action(Enum):
 class Decision:
     """An action and why."""
 
-    action: Action
+    action: RetryAction
     reason: str
 
 
@@ -55,7 +55,7 @@ _TELLING_MS = 1_000
 # Of `ClosedAtOnce`.
 CLOSED_AT_ONCE_ATTEMPTS = 8
 CLOSED_AT_ONCE_MS = 3_000
-_FAIL_UNKNOWN_TOPIC = Decision(Action.FAIL, "the topic was looked up and is not there")
+_FAIL_UNKNOWN_TOPIC = Decision(RetryAction.FAIL, "the topic was looked up and is not there")
 
 
 def decide(error: ConnectorError) -> Decision:
@@ -64,16 +64,16 @@ def decide(error: ConnectorError) -> Decision:
     The deadline of the step bounds retries, never this function.
     """
     if isinstance(error, AccessError):
-        return Decision(Action.FAIL, "the same credentials will be refused again")
+        return Decision(RetryAction.FAIL, "the same credentials will be refused again")
     if isinstance(error, BrokerError):
         return _decide_code(error)
     if isinstance(error, DeadlineError):
-        return Decision(Action.REFRESH, "one broker did not respond in time; another may lead by now")
+        return Decision(RetryAction.REFRESH, "one broker did not respond in time; another may lead by now")
     if isinstance(error, TransportError):
         if error.retriable:
-            return Decision(Action.REFRESH, "the connection was lost; the broker may come back, or another lead")
-        return Decision(Action.FAIL, "waiting does not change certificates or addresses")
-    return Decision(Action.FAIL, "not a failure of the cluster: options, protocol or a defect")
+            return Decision(RetryAction.REFRESH, "the connection was lost; the broker may come back, or another lead")
+        return Decision(RetryAction.FAIL, "waiting does not change certificates or addresses")
+    return Decision(RetryAction.FAIL, "not a failure of the cluster: options, protocol or a defect")
 
 
 def decide_fetch(error: ConnectorError, *, from_follower: bool, surprises: int) -> Decision:
@@ -90,17 +90,17 @@ def decide_fetch(error: ConnectorError, *, from_follower: bool, surprises: int) 
         return decide(error)
     if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
         if from_follower:
-            return Decision(Action.ASK_LEADER, "a follower may lag, or hold less; only the leader's response counts")
-        return Decision(Action.CHECK_LOG, "records are gone, or the leader has only just changed")
+            return Decision(RetryAction.ASK_LEADER, "a follower may lag, or hold less; the leader's response counts")
+        return Decision(RetryAction.CHECK_LOG, "records are gone, or the leader has only just changed")
     if error.code in _FATAL_OF_FETCH:
-        return Decision(Action.FAIL, "the same bytes or versions would come again")
+        return Decision(RetryAction.FAIL, "the same bytes or versions would come again")
     decision = decide(error)
-    if decision.action is Action.RETRY:
-        return Decision(Action.REFRESH, f"{decision.reason}; a look at the leader costs little")
+    if decision.action is RetryAction.RETRY:
+        return Decision(RetryAction.REFRESH, f"{decision.reason}; a look at the leader costs little")
     name = error_kind(error.code).name
     surprising = error.code == ErrorCode.UNKNOWN_SERVER_ERROR or name.startswith("UNKNOWN_CODE_")
-    if decision.action is Action.FAIL and surprising and surprises + 1 < _SURPRISES:
-        return Decision(Action.REFRESH, "what this client does not know may pass")
+    if decision.action is RetryAction.FAIL and surprising and surprises + 1 < _SURPRISES:
+        return Decision(RetryAction.REFRESH, "what this client does not know may pass")
     return decision
 
 
@@ -109,12 +109,12 @@ def _decide_code(error: BrokerError) -> Decision:
         return _FAIL_UNKNOWN_TOPIC
     kind = error_kind(error.code)
     if error.code in (ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE):
-        return Decision(Action.REFRESH, "another broker is to be asked")
+        return Decision(RetryAction.REFRESH, "another broker is to be asked")
     if kind.refreshes_metadata:
-        return Decision(Action.REFRESH, "what was known of leaders or topics is out of date")
+        return Decision(RetryAction.REFRESH, "what was known of leaders or topics is out of date")
     if kind.retriable:
-        return Decision(Action.RETRY, "the broker says that the same request may succeed later")
-    return Decision(Action.FAIL, "the broker refused the request for good")
+        return Decision(RetryAction.RETRY, "the broker says that the same request may succeed later")
+    return Decision(RetryAction.FAIL, "the broker refused the request for good")
 
 
 class Backoff:
@@ -191,12 +191,12 @@ def attempts(
     backoff: Backoff,
     *,
     deadline: Deadline | None = None,
-    most: int | None = None,
+    max_attempts: int | None = None,
     sleep: Callable[[float], object] = pause,
 ) -> Iterator[int]:
     """Yield the number of each attempt of a step: 1, 2, 3…; wait before each of them but the first.
 
-    Ends after `most` attempts, or after the attempt during which the deadline expired. Which failure to raise then, the
+    Ends after `max_attempts`, or after the attempt during which the deadline expired. Which failure to raise then, the
     caller knows. A wait is not longer than the deadline, so the last attempt may have no time left. A wait that is
     interrupted (`pyspark_kafka.interrupt`) ends at once, and the deadline with it.
 
@@ -205,13 +205,13 @@ def attempts(
     Args:
         backoff: how long to wait.
         deadline: for all attempts and waits; None for no limit.
-        most: how many attempts are made at most; None for no limit.
+        max_attempts: how many attempts are made at most; None for no limit.
         sleep: waits for seconds, if there is no deadline; tests pass their own.
     """
     wait = sleep if deadline is None else deadline.pause
     number = 1
     yield number
-    while number != most and not (deadline is not None and deadline.expired):
+    while number != max_attempts and not (deadline is not None and deadline.expired):
         if wait(backoff.next_s()) and deadline is not None:
             return
         number += 1
@@ -250,7 +250,7 @@ def retrying(step: str, deadline: Deadline, backoff: Backoff, attempt: Callable[
                 raise
             took_ms = deadline.elapsed_ms() - began_ms
             cut_short = isinstance(error, DeadlineError) or (no_server and took_ms < _TELLING_MS)
-            if decide(error).action is Action.FAIL or (no_server and (best is None or not cut_short)):
+            if decide(error).action is RetryAction.FAIL or (no_server and (best is None or not cut_short)):
                 # The search for a server has used up the deadline itself, and names more than a deadline would.
                 raise
             if best is None or not cut_short:

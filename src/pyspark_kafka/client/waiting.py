@@ -80,7 +80,7 @@ def clock_time(age_s: float) -> str:
     return time.strftime("%H:%M:%S" if at[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", at)
 
 
-class Wait:
+class Stall:
     """A step of a thread that may have to wait for brokers.
 
     Enter it around the calls that may block, and report progress and failures to it. Between `with` blocks its clock
@@ -92,20 +92,29 @@ class Wait:
     Args:
         what: the step, for a sentence "Waiting for Kafka: …"; called when there is something to log.
         contact: which broker responded last.
-        waits: where it is registered; tests pass their own.
+        monitor: where it is registered; tests pass their own.
     """
 
     __slots__ = (
-        "_contact", "_failure", "_inner", "_left_at", "_outage_s", "_outer",
-        "_since", "_started_at", "_waits", "_warned_at", "_what",
+        "_contact",
+        "_failure",
+        "_inner",
+        "_left_at",
+        "_monitor",
+        "_outage_s",
+        "_outer",
+        "_since",
+        "_started_at",
+        "_warned_at",
+        "_what",
     )  # fmt: skip
 
-    def __init__(self, what: Callable[[], str], contact: Contact, waits: Waits | None = None) -> None:
+    def __init__(self, what: Callable[[], str], contact: Contact, monitor: StallMonitor | None = None) -> None:
         self._what = what
         self._contact = contact
-        self._waits = _WAITS if waits is None else waits
-        self._outer: Wait | None = None
-        self._inner: Wait | None = None
+        self._monitor = _MONITOR if monitor is None else monitor
+        self._outer: Stall | None = None
+        self._inner: Stall | None = None
         # Since when there is no progress: of all time, and of the time within `with` blocks.
         self._started_at: float | None = None
         self._since = 0.0
@@ -114,13 +123,13 @@ class Wait:
         self._failure: ConnectorError | None = None
         self._warned_at: float | None = None
 
-    def __enter__(self) -> Wait:  # noqa: PYI034 - typing.Self needs Python 3.11
-        now = self._waits.clock()
+    def __enter__(self) -> Stall:  # noqa: PYI034 - typing.Self needs Python 3.11
+        now = self._monitor.clock()
         if self._started_at is None:
             self._started_at = self._since = now
         else:
             self._since += now - self._left_at
-        self._outer = self._waits.enter(self)
+        self._outer = self._monitor.enter(self)
         if self._outer is not None:
             self._outer._inner = self  # noqa: SLF001 - the same class
         return self
@@ -128,10 +137,10 @@ class Wait:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._left_at = self._waits.clock()
+        self._left_at = self._monitor.clock()
         if self._outer is not None:
             self._outer._inner = None  # noqa: SLF001 - the same class
-        self._waits.leave(self, self._outer)
+        self._monitor.leave(self, self._outer)
         self._outer = None
 
     def failed(self, error: ConnectorError) -> None:
@@ -142,9 +151,9 @@ class Wait:
 
     def progress(self) -> None:
         """Note that the step has made progress; log the end of the wait if a warning was logged."""
-        now = self._waits.clock()
+        now = self._monitor.clock()
         if self._warned_at is not None:
-            self._waits.report_end(self)
+            self._monitor.report_end(self)
         if self._failure is not None or self._warned_at is not None:
             self._outage_s += now - self._since
         self._started_at = self._since = self._left_at = now
@@ -155,7 +164,7 @@ class Wait:
     @property
     def waited_s(self) -> float:
         """For how long there has been no progress; only to be asked inside of a `with` block."""
-        return self._waits.clock() - self._since
+        return self._monitor.clock() - self._since
 
     @property
     def outage_s(self) -> float:
@@ -179,7 +188,7 @@ class Wait:
 
     def warn(self) -> None:
         """Log which step waits, since when, the last failure, and the broker that responded last."""
-        self._warned_at = now = self._waits.clock()
+        self._warned_at = now = self._monitor.clock()
         failure = self._failure
         reason = "no failure, no answer" if failure is None else what_failed(failure).rstrip(".")
         _LOG.warning(
@@ -190,7 +199,7 @@ class Wait:
 
     def over(self) -> None:
         """Log that the waiting is over."""
-        now = self._waits.clock()
+        now = self._monitor.clock()
         _LOG.warning(
             "Waiting for Kafka is over after %.0f s (since %s): %s; %s.",
             now - self._since, clock_time(now - (self._started_at or now)), self._what(), self._contact.describe(),
@@ -202,7 +211,7 @@ def what_failed(error: ConnectorError) -> str:
     return _FOR_NEWCOMERS.sub("", str(error).partition(" Hint: ")[0])
 
 
-class Waits:
+class StallMonitor:
     """The waits of this process, and the thread that reports the long ones.
 
     The thread exists while there are waits and some seconds longer; it is a daemon, and a forked child starts without.
@@ -236,34 +245,34 @@ class Waits:
         self._lock = threading.Lock()
         # Serializes lines: a wait that ends while it is reported is not reported after its end.
         self._reporting = threading.Lock()
-        self._waiting: dict[int, Wait] = {}
+        self._waiting: dict[int, Stall] = {}
         self._looked_at = 0.0
         self._local = threading.local()
         self._thread: threading.Thread | None = None
 
-    def enter(self, wait: Wait) -> Wait | None:
+    def enter(self, stall: Stall) -> Stall | None:
         """Register a wait of this thread; return the one that it is inside of."""
-        outer: Wait | None = getattr(self._local, "innermost", None)
-        self._local.innermost = wait
+        outer: Stall | None = getattr(self._local, "innermost", None)
+        self._local.innermost = stall
         if outer is None:
-            self._waiting[threading.get_ident()] = wait
+            self._waiting[threading.get_ident()] = stall
             # Asked after the wait is registered; the thread looks once more after it has taken itself out.
             if self._thread is None:
                 self._start()
         return outer
 
-    def leave(self, wait: Wait, outer: Wait | None) -> None:
+    def leave(self, stall: Stall, outer: Stall | None) -> None:
         """Take a wait out again."""
         self._local.innermost = outer
         if outer is None:
             ident = threading.get_ident()
-            if self._waiting.get(ident) is wait:
+            if self._waiting.get(ident) is stall:
                 del self._waiting[ident]
 
-    def report_end(self, wait: Wait) -> None:
+    def report_end(self, stall: Stall) -> None:
         """Log that a wait is over about which a warning was logged."""
         with self._reporting:
-            wait.over()
+            stall.over()
 
     def report(self) -> None:
         """Log a line for each wait that is due, and count what was logged: an outage, and its time until now."""
@@ -271,27 +280,27 @@ class Waits:
         # A wait may have been left, and entered again, since the thread looked for the last time.
         since = min(now - self._looked_at, 2 * self._look_every_s)
         active = 0
-        for ident, wait in list(self._waiting.items()):
+        for ident, stall in list(self._waiting.items()):
             with self._reporting:
-                if self._waiting.get(ident) is not wait:
+                if self._waiting.get(ident) is not stall:
                     continue
-                begun = wait.warned_at is None
-                if self._due(wait):
-                    wait.warn()
-                if wait.warned_at is not None:
+                begun = stall.warned_at is None
+                if self._due(stall):
+                    stall.warn()
+                if stall.warned_at is not None:
                     active += 1
                     self._counters.add(OUTAGES, begun)
-                    self._counters.add(OUTAGE_SECONDS, wait.waited_s if begun else since)
+                    self._counters.add(OUTAGE_SECONDS, stall.waited_s if begun else since)
         self._looked_at = now
         self._counters.set(OUTAGES_ACTIVE, active)
         self._counters.publish()
 
-    def _due(self, wait: Wait) -> bool:
-        if wait.warned_at is None:
-            return wait.waited_s >= self._first_s
-        return self.clock() - wait.warned_at >= self._every_s
+    def _due(self, stall: Stall) -> bool:
+        if stall.warned_at is None:
+            return stall.waited_s >= self._first_s
+        return self.clock() - stall.warned_at >= self._every_s
 
-    def innermost(self) -> Wait | None:
+    def innermost(self) -> Stall | None:
         """Return the wait that this thread is inside of."""
         return getattr(self._local, "innermost", None)
 
@@ -321,18 +330,18 @@ class Waits:
                 idle = 0
 
 
-_WAITS = Waits()
-os.register_at_fork(after_in_child=_WAITS.reset)
+_MONITOR = StallMonitor()
+os.register_at_fork(after_in_child=_MONITOR.reset)
 
 
 def note_failure(error: ConnectorError) -> None:
     """Note at the wait that this thread is inside of, if any, why an attempt failed."""
-    wait = _WAITS.innermost()
-    if wait is not None:
-        wait.failed(error)
+    stall = _MONITOR.innermost()
+    if stall is not None:
+        stall.failed(error)
 
 
 def outage_s_here() -> float:
     """Return how many seconds of the wait that this thread is inside of were outages; 0 outside of any."""
-    wait = _WAITS.innermost()
-    return 0.0 if wait is None else wait.outage_s
+    stall = _MONITOR.innermost()
+    return 0.0 if stall is None else stall.outage_s

@@ -5,7 +5,7 @@
 - `confluent`, `apicurio`, `glue`: the questions, in the words of each API.
 - `inquiry`, `guard`: one question over HTTP, with all its attempts, within its time and its size; `clients` lends it
   the clients of confluent-kafka.
-- `pace`: when a registry that was away is asked again.
+- `backoff`: when a registry that was away is asked again.
 - `references`, `answers`: what comes back, checked. No sockets.
 - `failures`: the errors.
 

@@ -16,6 +16,7 @@ from pyspark_kafka.errors import OptionError
 from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
 from pyspark_kafka.options import check_reference
 from pyspark_kafka.registry.answers import KINDS, check_number, check_size
+from pyspark_kafka.registry.backoff import RegistryBackoff
 from pyspark_kafka.registry.failures import (
     answer_invalid,
     login_refused,
@@ -24,7 +25,6 @@ from pyspark_kafka.registry.failures import (
     shortened,
     unreachable,
 )
-from pyspark_kafka.registry.pace import Pace
 
 if TYPE_CHECKING:
     from pyspark_kafka.errors import RegistryError
@@ -92,7 +92,7 @@ class GlueRegistry:
         self._options = options
         self._name = options.registry_name or _DEFAULT_NAME
         self._where = f"AWS Glue, registry {self._name}" + (f" in {options.region}" if options.region else "")
-        self._pace = Pace()
+        self._backoff = RegistryBackoff()
         self._lock = threading.Lock()
         self._client = client
         self._process_id = os.getpid()
@@ -238,7 +238,7 @@ class GlueRegistry:
         attempts = 0
         reason = "there was no time left for an attempt"
         while (left_s := self._left_s(began)) > 0:
-            pause_s = self._pace.wait_s()
+            pause_s = self._backoff.wait_s()
             # A registry that was away is asked once at the end, rather than not at all.
             time.sleep(pause_s if pause_s < left_s else left_s / 2)
             attempts += 1
@@ -249,16 +249,16 @@ class GlueRegistry:
                 # An answer of Glue, not a failure of this machine or the way there.
                 answered = isinstance(getattr(error, "response", None), dict)
             else:
-                self._pace.answered()
+                self._backoff.answered()
                 if not isinstance(answer, dict):
                     raise answer_invalid(question, self._where, "it has not the form of one", hint="")
                 return answer
             if not isinstance(failure, str):
                 if answered:
-                    self._pace.answered()
+                    self._backoff.answered()
                 raise failure
             reason = failure
-            self._pace.failed()
+            self._backoff.failed()
         raise unreachable(
             question,
             self._where,

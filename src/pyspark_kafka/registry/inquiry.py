@@ -18,6 +18,7 @@ from urllib.parse import quote, quote_plus, unquote
 from pyspark_kafka.errors import OptionError, RegistryError
 from pyspark_kafka.formats.schemas import UnknownSchemaError
 from pyspark_kafka.options import Revealed, Secret
+from pyspark_kafka.registry.backoff import RegistryBackoff
 from pyspark_kafka.registry.clients import Clients, rest_of
 from pyspark_kafka.registry.failures import (
     answer_invalid,
@@ -29,7 +30,6 @@ from pyspark_kafka.registry.failures import (
     unreachable,
 )
 from pyspark_kafka.registry.guard import AnswerError, Guard
-from pyspark_kafka.registry.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -65,7 +65,7 @@ class RegistryAccess:
 
     def __init__(self, options: RegistryOptions) -> None:
         self.options = options
-        self.pace = Pace()
+        self.backoff = RegistryBackoff()
         self.clients = Clients(options)
 
 
@@ -85,7 +85,7 @@ class Inquiry:
     def __init__(self, access: RegistryAccess) -> None:
         self._access = access
         self._options = options = access.options
-        self._pace = access.pace
+        self._backoff = access.backoff
         self._timeout_ms = options.timeout_ms
         self._guard = Guard(time.monotonic() + options.timeout_ms / 1000)
         # By address, each with the time when it was built; those whose last request failed are not here.
@@ -146,13 +146,13 @@ class Inquiry:
                         reason = f"{self.where}: {error}" if len(self._urls) > 1 else str(error)
                 except (UnknownSchemaError, RegistryError) as error:
                     if getattr(error, "condition", "") != "REGISTRY_UNREACHABLE":
-                        self._pace.answered()
+                        self._backoff.answered()
                     raise
                 else:
-                    self._pace.answered()
+                    self._backoff.answered()
                     return found
                 self._urls.append(self._urls.pop(0))
-            self._pace.failed(self._guard.retry_after_s)
+            self._backoff.failed(self._guard.retry_after_s)
             if once:
                 break
             if attempts == len(self._urls):
@@ -172,7 +172,7 @@ class Inquiry:
 
     def _rest(self) -> bool:
         """Wait until the registry may be asked again; return whether there is time left."""
-        pause_s = self._pace.wait_s()
+        pause_s = self._backoff.wait_s()
         left_s = self._guard.left_s()
         if pause_s >= left_s:
             # A registry that was away is asked once at the end, rather than not at all.

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.errors import unknown_topic
+from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.retry import Backoff, attempts
 from pyspark_kafka.client.wire.error_codes import broker_error

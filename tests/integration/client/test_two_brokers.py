@@ -15,6 +15,7 @@ from kit.brokers.two_brokers import COMMITS, TwoBrokers, two_brokers
 from kit.independent_client import Record, consume, consume_committed, produce
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.fetch.session import FetchSession
@@ -335,7 +336,7 @@ def sink_on(client: KafkaClient, broker: int) -> str:
         owner = TransactionalId(client, name, 60_000)
         owner.fence()
         marker_at = CommitTopic(client, COMMITS).partition_of(name)
-        if owner._coordinator.broker_id == client.find_leaders([marker_at])[marker_at].leader_id == broker:
+        if owner._coordinator.broker_id == find_leaders(client, [marker_at])[marker_at].leader_id == broker:
             return name
 
 

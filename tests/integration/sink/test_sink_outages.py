@@ -15,6 +15,7 @@ from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import consume, consume_committed
 from pyspark_kafka.client import waiting as reports
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError, DeliveryError, TransportError
@@ -88,7 +89,7 @@ def outlast(broker: MortalBroker, call: Callable[[], object], *, frozen: bool = 
 def await_leaders(broker: MortalBroker, topic: str) -> None:
     """Wait for what the client of `support` does not wait for: a broker that was away is a member again."""
     with KafkaClient(replace(options_of(broker, topic).connection, api_timeout_ms=60_000)) as client:
-        client.find_leaders([TopicPartition(topic, 0)])
+        find_leaders(client, [TopicPartition(topic, 0)])
 
 
 def await_coordinator(broker: MortalBroker, name: str) -> None:

@@ -37,7 +37,7 @@ class ResponseClock(Clock):
     def __init__(self, client: KafkaClient, count: int = 0, seconds: float = 0.0) -> None:
         super().__init__()
         self.responses = 0
-        give_back = client.give_back
+        give_back = client.connections.give_back
 
         def noted(broker_id: int, connection: Connection) -> None:
             give_back(broker_id, connection)
@@ -45,4 +45,4 @@ class ResponseClock(Clock):
             if self.responses == count:
                 self.now += seconds
 
-        client.give_back = noted  # type: ignore[method-assign]
+        client.connections.give_back = noted  # type: ignore[method-assign]

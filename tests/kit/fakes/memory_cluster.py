@@ -182,8 +182,8 @@ class FakeDials:
             if self.cluster.borrow_errors:
                 taken.append((broker_id, self.cluster.borrow_errors.popleft()))
             else:
-                self.cluster.connections.append(FakeConnection(self.cluster, broker_id))
-                taken.append((broker_id, self.cluster.connections[-1]))
+                self.cluster.opened.append(FakeConnection(self.cluster, broker_id))
+                taken.append((broker_id, self.cluster.opened[-1]))
         return taken
 
     def wait(self, timeout_s: float) -> None:
@@ -194,6 +194,17 @@ class FakeDials:
 
     def close(self) -> None:
         self._under_way.clear()
+
+
+class FakeAnyBroker:
+    """Connections to any broker: the first one."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+
+    def connect(self, deadline: Deadline) -> FakeConnection:
+        assert not deadline.expired
+        return FakeConnection(self._cluster, 0)
 
 
 class MemoryCluster:
@@ -210,7 +221,10 @@ class MemoryCluster:
         }
         self.faults: deque[Fault | None] = deque()
         self.requests: list[tuple[int, Any]] = []
-        self.connections: list[FakeConnection] = []
+        self.opened: list[FakeConnection] = []
+        # Asked for connections, as those of a client.
+        self.connections = self
+        self.any_broker = FakeAnyBroker(self)
         self.given_back: list[FakeConnection] = []
         self.init_codes: deque[int] = deque()
         self.metadata_errors: deque[ConnectorError] = deque()
@@ -269,11 +283,11 @@ class MemoryCluster:
     def cached_broker(self, broker_id: int) -> BrokerNode:
         return BrokerNode(broker_id, f"broker-{broker_id}", 9092)
 
-    def borrow_idle(self, broker_id: int) -> FakeConnection | None:
+    def take_idle(self, broker_id: int) -> FakeConnection | None:
         if self.borrow_errors or broker_id in self.connecting_until:
             return None
         connection = FakeConnection(self, broker_id)
-        self.connections.append(connection)
+        self.opened.append(connection)
         return connection
 
     def find_broker(self, broker_id: int, deadline: Deadline) -> BrokerNode:
@@ -296,12 +310,8 @@ class MemoryCluster:
         assert not connection.session_is_old or not connection.pending
         self.given_back.append(connection)
 
-    def drop_idle_connections(self, broker_id: int) -> None:
+    def drop_idle(self, broker_id: int) -> None:
         assert broker_id in self.brokers
-
-    def any_connection(self, deadline: Deadline) -> FakeConnection:
-        assert not deadline.expired
-        return FakeConnection(self, 0)
 
     def retrying(self, step: str, deadline: Deadline, attempt: Callable[[Deadline], Any]) -> Any:
         assert step

@@ -16,15 +16,15 @@ from kit.fakes.handlers.fetch import epoch_end
 from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import Seen
-from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.cluster.metadata import (
     BrokerNode,
     ClusterMetadata,
     PartitionMetadata,
     TopicMetadata,
+    unknown_topic,
 )
 from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
-from pyspark_kafka.client.fetch.patience import FetchPatience
+from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka.client.fetch.request import build_fetch_request
 from pyspark_kafka.client.fetch.response import NEWEST_VERSION, parse_fetch_response
 from pyspark_kafka.client.fetch.session import FetchSession
@@ -260,14 +260,14 @@ class SimulatedRead:
         self.waits: list[float] = []
         self.latency_s: Callable[[], float] = lambda: _LATENCY_S
         self.left: list[int] = []
-        self._patience = FetchPatience(self.options, self.fetch, self.session, lambda: cluster.now, lambda _: None)
+        self._timeout = ProgressTimeout(self.options, self.fetch, self.session, lambda: cluster.now, lambda _: None)
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, FetchedRecords]]:
         return self
 
     def __next__(self) -> tuple[TopicPartition, FetchedRecords]:
         """As `Fetcher`."""
-        progress = self._patience.begin()
+        progress = self._timeout.begin()
         if not self.session.has_records:
             self.session.begin(self.cluster.now)
         while True:
@@ -278,7 +278,7 @@ class SimulatedRead:
                 raise StopIteration
             if isinstance(step, Raise):
                 raise step.error
-            progress = self._patience.check(progress)
+            progress = self._timeout.check(progress)
             self.do(step, self.cluster.now + progress.remaining_s())
 
     def do(self, step: Any, ends_at: float) -> None:

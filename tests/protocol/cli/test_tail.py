@@ -12,7 +12,7 @@ from kit.fakes.scripts import Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.programs.cli import invoke
 from kit.record_batches import batch, plain_batch, record
-from pyspark_kafka.client.fetch import patience
+from pyspark_kafka.client.fetch import progress_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ def test_broker_that_returns_no_records_costs_only_its_partitions(
     cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.script(FetchRequest, Silence(), broker_id=1)
-    monkeypatch.setattr(patience, "_SILENT_S", 0.1)
+    monkeypatch.setattr(progress_timeout, "_SILENT_S", 0.1)
     done = run(cluster, "--from", "earliest", "-o", "kafkaConsumer.pollTimeoutMs=1000")
     assert (done.exit_code, places(done)) == (3, [(0, offset) for offset in range(10)]), done.output
     assert "t-1 is not read to the end: [" in done.stderr

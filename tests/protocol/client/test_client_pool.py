@@ -61,7 +61,7 @@ def test_client_is_closed_and_replaced_when_it_was_idle_too_long() -> None:
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as first:
             first.fetch_metadata(())
-            connection = first.any_connection(first.deadline())
+            connection = first.any_broker.connect(first.deadline())
         now[0] = 61.0
         with pool.borrow(options) as second:
             assert second is not first
@@ -108,7 +108,7 @@ def test_connection_ended_by_the_broker_is_replaced_silently(pool: ClientPool) -
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as client:
             client.fetch_metadata(())
-            connection = client.any_connection(client.deadline())
+            connection = client.any_broker.connect(client.deadline())
         cluster.drop_connections()
         assert connection.readable(5.0)
         with pool.borrow(options) as client:

@@ -11,6 +11,7 @@ import pytest
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.net.handshake import open_connection
@@ -36,7 +37,7 @@ def free_port() -> int:
 def leader_of(
     client: KafkaClient, topic_partition: TopicPartition, deadline: Deadline | None = None
 ) -> PartitionMetadata:
-    return client.find_leaders([topic_partition], deadline)[topic_partition]
+    return find_leaders(client, [topic_partition], deadline)[topic_partition]
 
 
 def list_with_errors(cluster: TcpCluster, errors: dict[int, int]) -> Any:
@@ -233,11 +234,11 @@ def test_borrowed_connection_is_not_shared_and_is_used_again() -> None:
             open_connection(node.host, node.port, client.options, client.deadline(), buffers=client.connections.buffers)
             for _ in range(2)
         )
-        client.give_back(0, first)
-        assert client.borrow_idle(0) is first
-        assert client.borrow_idle(0) is None
+        client.connections.give_back(0, first)
+        assert client.connections.take_idle(0) is first
+        assert client.connections.take_idle(0) is None
         second.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
-        client.give_back(0, second)
+        client.connections.give_back(0, second)
         assert second.closed
         first.close()
 

@@ -17,6 +17,7 @@ from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import PATIENT
 from pyspark_kafka.client.cluster import bootstrap
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, MetadataRequest, SaslHandshakeRequest
@@ -206,7 +207,7 @@ def test_epochs_of_leaders_are_trusted_from_version_9_on(highest: int, expected:
         cluster.client() as client,
     ):
         cluster.add_topic("t")
-        assert client.find_leaders([T0])[T0].leader_epoch == expected
+        assert find_leaders(client, [T0])[T0].leader_epoch == expected
 
 
 def test_lent_connection_is_lent_again_after_it_responded_for_a_silent_one() -> None:

@@ -105,9 +105,9 @@ def test_idle_connection_is_renewed_by_the_next_that_connects() -> None:
     with sasl_cluster(ACCEPTED, user="idle") as (cluster, client):
         client.fetch_metadata(())
         first = redialed(client)
-        client.give_back(0, first)
+        client.connections.give_back(0, first)
         age(first)
-        assert client.borrow_idle(0) is None
+        assert client.connections.take_idle(0) is None
         before, opened = logins(cluster), cluster.connections
         second = redialed(client)
         assert second is first
@@ -120,7 +120,7 @@ def test_connection_that_is_not_accepted_again_is_replaced_by_a_new_one() -> Non
     with sasl_cluster(ACCEPTED, ACCEPTED, REFUSED, ACCEPTED, user="replaced") as (cluster, client):
         client.fetch_metadata(())
         first = redialed(client)
-        client.give_back(0, first)
+        client.connections.give_back(0, first)
         age(first)
         opened = cluster.connections
         second = redialed(client)
@@ -135,10 +135,10 @@ def test_connection_too_young_to_be_accepted_again_is_replaced() -> None:
     with sasl_cluster(ACCEPTED, user="young") as (_, client):
         client.fetch_metadata(())
         first = redialed(client)
-        client.give_back(0, first)
+        client.connections.give_back(0, first)
         now = time.monotonic()
         first.session = LoginSession(now, now, now + 0.5)
-        assert client.borrow_idle(0) is None
+        assert client.connections.take_idle(0) is None
         assert first.closed
         second = redialed(client)
         assert second is not first
@@ -149,7 +149,7 @@ def test_credentials_refused_on_the_new_connection_as_well_say_that_they_were_go
     with sasl_cluster(ACCEPTED, ACCEPTED, REFUSED, user="changed") as (_, client):
         client.fetch_metadata(())
         first = redialed(client)
-        client.give_back(0, first)
+        client.connections.give_back(0, first)
         age(first)
         with pytest.raises(
             AccessError, match=r"The same login was accepted \d+ s ago and is refused now.*PLAIN.*other user"
@@ -187,7 +187,7 @@ def test_given_up_renewal_closes_its_connection() -> None:
     with sasl_cluster(ACCEPTED, user="given-up") as (cluster, client):
         client.fetch_metadata(())
         first = redialed(client)
-        client.give_back(0, first)
+        client.connections.give_back(0, first)
         age(first)
         cluster.script(SaslAuthenticateRequest, Silence())
         before = logins(cluster)

@@ -13,6 +13,7 @@ from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import record_batch
 from kit.fakes.scripts import Close, Meeting, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.surveys.logs import survey_logs
 from pyspark_kafka.client.surveys.record_times import fetch_record_times
@@ -47,7 +48,7 @@ def times_of(
         FetchRequest, BrokerLog({("t", number): [(0, 1, data)] for number, data in batches.items()}, cluster.topic_ids)
     )
     partitions = [TopicPartition("t", number) for number in batches]
-    leaders = list(client.find_leaders(partitions).values())
+    leaders = list(find_leaders(client, partitions).values())
     return fetch_record_times(client, [(each, 0) for each in leaders], Deadline(20_000), **arguments), leaders
 
 
@@ -164,7 +165,7 @@ def test_times_stop_when_enough_bytes_were_read_and_say_of_which_partitions() ->
 def test_times_of_a_broker_that_closes_the_connection_are_errors_and_it_is_not_asked_again() -> None:
     with TcpCluster(1) as cluster, cluster.client() as client:
         cluster.add_topic("t", partitions=2)
-        leaders = client.find_leaders([TopicPartition("t", 0), TopicPartition("t", 1)])
+        leaders = find_leaders(client, [TopicPartition("t", 0), TopicPartition("t", 1)])
         cluster.script(FetchRequest, Close)
         found = fetch_record_times(client, [(each, 0) for each in leaders.values()], Deadline(20_000))
         assert found.times == {}
@@ -177,7 +178,7 @@ def test_times_that_the_user_may_not_read_name_the_right() -> None:
         cluster.add_topic("t")
         log = BrokerLog({("t", 0): []}, cluster.topic_ids, errors={("t", 0): (TOPIC_REFUSED, -1, -1)})
         cluster.script(FetchRequest, log)
-        (leader,) = client.find_leaders([TopicPartition("t", 0)]).values()
+        (leader,) = find_leaders(client, [TopicPartition("t", 0)]).values()
         (error,) = fetch_record_times(client, [(leader, 0)], Deadline(20_000)).errors.values()
         assert isinstance(error, BrokerError)
         assert "Missing right: READ on topic 't'" in str(error)

@@ -340,7 +340,7 @@ def test_second_frame_of_one_tls_record_is_noticed_though_no_byte_is_left_in_the
         received = stream.receive(lambda size: memoryview(bytearray(size)), Deadline(5_000), 5.0)
         assert bytes(received) == b"first"
         assert select.select([sock], [], [], 0) == ([], [], [])
-        assert wait_readable([stub], 0.0) == [stub]  # type: ignore[list-item,comparison-overlap]
+        assert wait_readable([stub], 0.0) == [stub]
         # Without waiting, as a fetcher of many connections receives.
         assert bytes(stream.receive(lambda size: memoryview(bytearray(size)), None, math.inf)) == b"second"
         with pytest.raises(ssl.SSLWantReadError):

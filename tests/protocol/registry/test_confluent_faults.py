@@ -209,8 +209,8 @@ def test_answer_of_a_registry_ends_its_outage_whatever_it_says(
     with pytest.raises((RegistryError, LookupError)):
         registry.schema_by_id(1)
     assert schema_registry.count() == 2
-    assert registry._access.pace.wait_s() == 0
-    assert registry._access.pace._failures == 0
+    assert registry._access.backoff.wait_s() == 0
+    assert registry._access.backoff._failures == 0
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -258,7 +258,7 @@ def test_question_after_an_outage_waits_for_its_turn(
     # The registry that is back has more time than it takes.
     registry._access.options = replace(options, timeout_ms=20_000)
     # As after a longer outage, so that a slow machine is not too late for it.
-    registry._access.pace._not_before = time.monotonic() + 60
+    registry._access.backoff._not_before = time.monotonic() + 60
     schema_registry.start()
     waited: list[float] = []
     # Not of the module `time`: threads of other parts sleep as well.

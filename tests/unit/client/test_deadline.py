@@ -105,7 +105,7 @@ def test_attempts_without_a_deadline_do_not_wait_if_they_are_interrupted() -> No
     asked = threading.Event()
     asked.set()
     with interrupted_by(asked):
-        assert list(attempts(Backoff.constant(3_600_000), most=3)) == [1, 2, 3]
+        assert list(attempts(Backoff.constant(3_600_000), max_attempts=3)) == [1, 2, 3]
 
 
 def test_work_of_other_threads_is_interrupted_with_this_one() -> None:

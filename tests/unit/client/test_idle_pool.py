@@ -29,8 +29,10 @@ class World:
         self.now = 0.0
         self.process = PARENT
 
-    def pool(self, *, most: int | None = None, most_per_key: int | None = None) -> IdlePool[str, Value]:
-        return IdlePool(most=most, most_per_key=most_per_key, clock=lambda: self.now, process_id=lambda: self.process)
+    def pool(self, *, max_values: int | None = None, max_per_key: int | None = None) -> IdlePool[str, Value]:
+        return IdlePool(
+            max_values=max_values, max_per_key=max_per_key, clock=lambda: self.now, process_id=lambda: self.process
+        )
 
 
 @pytest.fixture
@@ -97,7 +99,7 @@ def test_idle_time_begins_again_when_a_value_comes_back(world: World) -> None:
 
 
 def test_bound_of_a_key_closes_the_value_of_it_that_is_idle_longest(world: World) -> None:
-    pool, other, values = world.pool(most_per_key=2), Value(), [Value(), Value(), Value()]
+    pool, other, values = world.pool(max_per_key=2), Value(), [Value(), Value(), Value()]
     pool.put_back("b", other)
     for value in values:
         pool.put_back("a", value)
@@ -106,7 +108,7 @@ def test_bound_of_a_key_closes_the_value_of_it_that_is_idle_longest(world: World
 
 
 def test_bound_of_all_closes_the_value_that_is_idle_longest(world: World) -> None:
-    pool, values = world.pool(most=2), [Value(), Value(), Value()]
+    pool, values = world.pool(max_values=2), [Value(), Value(), Value()]
     for key, value in zip("abc", values, strict=True):
         pool.put_back(key, value)
     assert [value.closings for value in values] == [1, 0, 0]

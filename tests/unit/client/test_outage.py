@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.fakes.clock import Clock
-from pyspark_kafka.client.outage import Patience, may_be_outage
+from pyspark_kafka.client.outage import OutageRetry, may_be_outage
 from pyspark_kafka.client.waiting import Contact
 from pyspark_kafka.client.wire.messages import ErrorCode, broker_error
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
@@ -26,10 +26,10 @@ NONE_LEFT = TransportError(
 )
 
 
-def _patience(clock: Clock, timeout_ms: float = 60_000, *, reached: bool = True) -> Patience:
+def _outage_retry(clock: Clock, timeout_ms: float = 60_000, *, reached: bool = True) -> OutageRetry:
     contact = Contact()
     contact.answered("kafka-2:9092")
-    return Patience(timeout_ms, contact, reached=lambda: reached, clock=clock, sleep=clock.sleep)
+    return OutageRetry(timeout_ms, contact, reached=lambda: reached, clock=clock, sleep=clock.sleep)
 
 
 def _fails(clock: Clock, times: int, error: ConnectorError, *, seconds: float = 20.0) -> Callable[[], str]:
@@ -69,7 +69,7 @@ def test_failure_may_be_one_of_an_outage_if_it_may_pass(error: ConnectorError, p
 
 def test_outage_is_waited_out() -> None:
     clock = Clock(0.0)
-    assert _patience(clock).ride_out("listing partitions", _fails(clock, 2, LOST)) == "done"
+    assert _outage_retry(clock).call("listing partitions", _fails(clock, 2, LOST)) == "done"
     assert 40 < clock.now < 45
 
 
@@ -83,18 +83,18 @@ def test_step_is_paused_when_it_fails_at_once() -> None:
         raise LOST
 
     with pytest.raises(DeadlineError):
-        _patience(clock).ride_out("listing partitions", attempt)
+        _outage_retry(clock).call("listing partitions", attempt)
     assert 59.9 < clock.now < 61
     assert tries < 60
 
 
 def test_outage_ends_a_step_after_the_timeout_with_a_text_about_it() -> None:
     clock = Clock(0.0)
-    patience = _patience(clock)
+    outage_retry = _outage_retry(clock)
     for _ in range(3):
-        patience.ride_out("listing partitions", lambda: "done")
+        outage_retry.call("listing partitions", lambda: "done")
     with pytest.raises(DeadlineError) as caught:
-        patience.ride_out("listing partitions", _fails(clock, 100, NONE_LEFT))
+        outage_retry.call("listing partitions", _fails(clock, 100, NONE_LEFT))
     assert 60 <= clock.now <= 81
     text = str(caught.value)
     assert caught.value.condition == "OUTAGE_TOO_LONG"
@@ -109,27 +109,27 @@ def test_outage_ends_a_step_after_the_timeout_with_a_text_about_it() -> None:
 
 def test_each_outage_has_its_own_time() -> None:
     clock = Clock(0.0)
-    patience = _patience(clock)
+    outage_retry = _outage_retry(clock)
     for _ in range(5):
-        assert patience.ride_out("listing partitions", _fails(clock, 2, LOST)) == "done"
+        assert outage_retry.call("listing partitions", _fails(clock, 2, LOST)) == "done"
     assert clock.now > 200
 
 
 def test_patience_begins_with_the_first_success() -> None:
     clock = Clock(0.0)
-    patience = _patience(clock, reached=False)
+    outage_retry = _outage_retry(clock, reached=False)
     with pytest.raises(TransportError) as caught:
-        patience.ride_out("listing partitions", _fails(clock, 1, NONE_LEFT))
+        outage_retry.call("listing partitions", _fails(clock, 1, NONE_LEFT))
     assert caught.value is NONE_LEFT
     assert clock.now == 20
-    patience.ride_out("listing partitions", lambda: "done")
-    assert patience.ride_out("listing partitions", _fails(clock, 1, NONE_LEFT)) == "done"
+    outage_retry.call("listing partitions", lambda: "done")
+    assert outage_retry.call("listing partitions", _fails(clock, 1, NONE_LEFT)) == "done"
 
 
 def test_failure_is_raised_at_once_when_the_timeout_is_zero() -> None:
     clock = Clock(0.0)
     with pytest.raises(TransportError):
-        _patience(clock, 0).ride_out("listing partitions", _fails(clock, 1, LOST))
+        _outage_retry(clock, 0).call("listing partitions", _fails(clock, 1, LOST))
 
 
 def test_final_failure_ends_a_step_in_an_outage_too() -> None:
@@ -141,7 +141,7 @@ def test_final_failure_ends_a_step_in_an_outage_too() -> None:
         raise errors.pop(0)
 
     with pytest.raises(AccessError) as caught:
-        _patience(clock).ride_out("listing partitions", attempt)
+        _outage_retry(clock).call("listing partitions", attempt)
     assert caught.value is refused
 
 
@@ -149,7 +149,7 @@ def test_wait_that_is_interrupted_ends_with_the_last_failure() -> None:
     stopped, tries = threading.Event(), list[int]()
     contact = Contact()
     contact.answered("kafka-2:9092")
-    patience = Patience(600_000, contact, reached=lambda: True)
+    outage_retry = OutageRetry(600_000, contact, reached=lambda: True)
 
     def attempt() -> None:
         tries.append(1)
@@ -158,7 +158,7 @@ def test_wait_that_is_interrupted_ends_with_the_last_failure() -> None:
         raise LOST
 
     with interrupted_by(stopped), pytest.raises(TransportError, match="was lost"):
-        patience.ride_out("listing partitions", attempt)
+        outage_retry.call("listing partitions", attempt)
     assert len(tries) == 2
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.client.cluster.errors import unknown_topic
+from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.retry import (
     CLOSED_AT_ONCE_ATTEMPTS,
-    Action,
     Backoff,
     ClosedAtOnce,
+    RetryAction,
     attempts,
     decide,
     retrying,
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("error", "action"),
     [
-        (broker_error(29, "x"), Action.FAIL),
-        (broker_error(58, "x"), Action.FAIL),
-        (broker_error(6, "x"), Action.REFRESH),
-        (broker_error(74, "x"), Action.REFRESH),
-        (broker_error(41, "x"), Action.REFRESH),
-        (broker_error(8, "x"), Action.REFRESH),
-        (broker_error(7, "x"), Action.RETRY),
-        (broker_error(14, "x"), Action.RETRY),
-        (broker_error(2, "x"), Action.FAIL),
-        (broker_error(12345, "x"), Action.FAIL),
-        (unknown_topic("t"), Action.FAIL),
-        (DeadlineError("x", condition="X", retriable=True), Action.REFRESH),
-        (TransportError("x", condition="X", retriable=True), Action.REFRESH),
-        (TransportError("x", condition="X"), Action.FAIL),
-        (ProtocolError("x", condition="X"), Action.FAIL),
-        (OptionError("x", condition="X"), Action.FAIL),
+        (broker_error(29, "x"), RetryAction.FAIL),
+        (broker_error(58, "x"), RetryAction.FAIL),
+        (broker_error(6, "x"), RetryAction.REFRESH),
+        (broker_error(74, "x"), RetryAction.REFRESH),
+        (broker_error(41, "x"), RetryAction.REFRESH),
+        (broker_error(8, "x"), RetryAction.REFRESH),
+        (broker_error(7, "x"), RetryAction.RETRY),
+        (broker_error(14, "x"), RetryAction.RETRY),
+        (broker_error(2, "x"), RetryAction.FAIL),
+        (broker_error(12345, "x"), RetryAction.FAIL),
+        (unknown_topic("t"), RetryAction.FAIL),
+        (DeadlineError("x", condition="X", retriable=True), RetryAction.REFRESH),
+        (TransportError("x", condition="X", retriable=True), RetryAction.REFRESH),
+        (TransportError("x", condition="X"), RetryAction.FAIL),
+        (ProtocolError("x", condition="X"), RetryAction.FAIL),
+        (OptionError("x", condition="X"), RetryAction.FAIL),
     ],
 )
-def test_each_failure_has_its_action_and_a_reason(error: ConnectorError, action: Action) -> None:
+def test_each_failure_has_its_action_and_a_reason(error: ConnectorError, action: RetryAction) -> None:
     decision = decide(error)
     assert decision.action is action
     assert decision.reason
@@ -97,7 +97,7 @@ def halves() -> Backoff:
 
 def test_attempts_are_counted_from_one_with_a_wait_between_two() -> None:
     time = Time()
-    assert list(attempts(halves(), most=4, sleep=time.sleep)) == [1, 2, 3, 4]
+    assert list(attempts(halves(), max_attempts=4, sleep=time.sleep)) == [1, 2, 3, 4]
     assert time.waits == pytest.approx([0.1, 0.2, 0.4])
 
 

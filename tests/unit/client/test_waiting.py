@@ -13,7 +13,7 @@ from kit.waiting import eventually
 from pyspark_kafka.client import waiting
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.errors import closed_by_broker, silent
-from pyspark_kafka.client.waiting import Contact, Wait, Waits, clock_time, contact_of, note_failure, what_failed
+from pyspark_kafka.client.waiting import Contact, Stall, StallMonitor, clock_time, contact_of, note_failure, what_failed
 from pyspark_kafka.counters import OUTAGE_SECONDS, OUTAGES, OUTAGES_ACTIVE, Counters
 from pyspark_kafka.errors import TransportError
 from pyspark_kafka.options import ConnectionOptions
@@ -37,9 +37,9 @@ def counters() -> Counters:
 
 
 @pytest.fixture
-def waits(clock: Clock, counters: Counters) -> Iterator[Waits]:
-    """Waits whose thread never looks; tests call `report`."""
-    made = Waits(clock=clock, look_every_s=3_600.0, counters=counters)
+def monitor(clock: Clock, counters: Counters) -> Iterator[StallMonitor]:
+    """A monitor whose thread never looks; tests call `report`."""
+    made = StallMonitor(clock=clock, look_every_s=3_600.0, counters=counters)
     made._thread = threading.current_thread()
     yield made
     assert not made._waiting
@@ -70,28 +70,28 @@ def _texts(lines: list[logging.LogRecord]) -> list[str]:
 
 
 def test_a_wait_is_reported_after_five_seconds_and_then_every_thirty(
-    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+    clock: Clock, monitor: StallMonitor, lines: list[logging.LogRecord]
 ) -> None:
     at: list[float] = []
-    with Wait(lambda: "listing partitions", Contact(), waits):
+    with Stall(lambda: "listing partitions", Contact(), monitor):
         for second in range(100):
             clock.now = 1_000.0 + second
             before = len(lines)
-            waits.report()
+            monitor.report()
             at += [second] * (len(lines) - before)
     assert at == [5, 35, 65, 95]
     assert {line.levelno for line in lines} == {logging.WARNING}
 
 
 def test_a_line_says_what_is_waited_for_since_when_why_and_who_answered_last(
-    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+    clock: Clock, monitor: StallMonitor, lines: list[logging.LogRecord]
 ) -> None:
     contact = Contact()
     contact.answered("kafka-2:9092")
-    with Wait(lambda: "listing partitions", contact, waits) as wait:
-        wait.failed(REFUSED)
+    with Stall(lambda: "listing partitions", contact, monitor) as stall:
+        stall.failed(REFUSED)
         clock.now += 6
-        waits.report()
+        monitor.report()
     (text,) = _texts(lines)
     assert text.startswith("Waiting for Kafka: listing partitions, for 6 s (since ")
     assert "Last failure: [CONNECTION_FAILED] Connecting to a:1 failed: refused; kafka-2:9092 answered last" in text
@@ -100,26 +100,26 @@ def test_a_line_says_what_is_waited_for_since_when_why_and_who_answered_last(
 
 
 def test_silence_is_no_failure_and_a_cluster_that_never_answered_has_no_last_broker(
-    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+    clock: Clock, monitor: StallMonitor, lines: list[logging.LogRecord]
 ) -> None:
-    with Wait(lambda: "reading", Contact(), waits):
+    with Stall(lambda: "reading", Contact(), monitor):
         clock.now += 6
-        waits.report()
+        monitor.report()
     (text,) = _texts(lines)
     assert "Last failure: no failure, no answer; no broker has answered this process yet." in text
 
 
 def test_progress_after_a_line_gives_one_line_that_it_is_over(
-    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+    clock: Clock, monitor: StallMonitor, lines: list[logging.LogRecord]
 ) -> None:
     contact = Contact()
-    with Wait(lambda: "listing partitions", contact, waits) as wait:
+    with Stall(lambda: "listing partitions", contact, monitor) as stall:
         clock.now += 47
-        waits.report()
+        monitor.report()
         contact.answered("kafka-2:9092")
-        wait.progress()
-        wait.progress()
-        waits.report()
+        stall.progress()
+        stall.progress()
+        monitor.report()
     over = _texts(lines)[1:]
     assert len(over) == 1
     assert over[0].startswith("Waiting for Kafka is over after 47 s (since ")
@@ -127,42 +127,42 @@ def test_progress_after_a_line_gives_one_line_that_it_is_over(
 
 
 def test_progress_without_a_line_before_says_nothing_and_starts_the_time_again(
-    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+    clock: Clock, monitor: StallMonitor, lines: list[logging.LogRecord]
 ) -> None:
-    with Wait(lambda: "reading", Contact(), waits) as wait:
+    with Stall(lambda: "reading", Contact(), monitor) as stall:
         for _ in range(10):
             clock.now += 4
-            waits.report()
-            wait.progress()
+            monitor.report()
+            stall.progress()
     assert not lines
 
 
 def test_time_between_calls_is_not_waited_for_brokers(
-    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+    clock: Clock, monitor: StallMonitor, lines: list[logging.LogRecord]
 ) -> None:
-    wait = Wait(lambda: "writing", Contact(), waits)
+    stall = Stall(lambda: "writing", Contact(), monitor)
     for _ in range(4):
-        with wait:
+        with stall:
             clock.now += 1
-            waits.report()
+            monitor.report()
         clock.now += 60
-        waits.report()
+        monitor.report()
     assert not lines
-    with wait:
+    with stall:
         clock.now += 1
-        assert wait.waited_s == 5
-        waits.report()
+        assert stall.waited_s == 5
+        monitor.report()
     assert "for 5 s" in _texts(lines)[0]
 
 
 def test_a_wait_inside_of_another_is_reported_as_a_step_of_it(
-    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+    clock: Clock, monitor: StallMonitor, lines: list[logging.LogRecord]
 ) -> None:
-    with Wait(lambda: "committing batch 7", Contact(), waits) as outer:
-        with Wait(lambda: "writing to t-0", Contact(), waits) as inner:
+    with Stall(lambda: "committing batch 7", Contact(), monitor) as outer:
+        with Stall(lambda: "writing to t-0", Contact(), monitor) as inner:
             inner.failed(REFUSED)
             clock.now += 6
-            waits.report()
+            monitor.report()
             inner.progress()
         assert outer.failure is None
         assert outer.waited_s == 0
@@ -172,18 +172,18 @@ def test_a_wait_inside_of_another_is_reported_as_a_step_of_it(
 
 
 def test_a_wait_that_ends_in_an_error_is_not_called_over(
-    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+    clock: Clock, monitor: StallMonitor, lines: list[logging.LogRecord]
 ) -> None:
     def fail() -> None:
-        with Wait(lambda: "reading", Contact(), waits):
+        with Stall(lambda: "reading", Contact(), monitor):
             clock.now += 6
-            waits.report()
+            monitor.report()
             raise REFUSED
 
     with pytest.raises(TransportError):
         fail()
     clock.now += 60
-    waits.report()
+    monitor.report()
     assert len(lines) == 1
 
 
@@ -207,28 +207,28 @@ def test_query_that_has_run_is_not_told_what_newcomers_are(error: ConnectorError
 
 def test_failures_are_told_to_the_wait_of_the_thread() -> None:
     note_failure(REFUSED)  # outside of any wait: nothing to tell it to
-    with Wait(lambda: "reading", Contact()) as wait:
+    with Stall(lambda: "reading", Contact()) as stall:
         other = threading.Thread(target=note_failure, args=(REFUSED,))
         other.start()
         other.join()
-        assert wait.failure is None
+        assert stall.failure is None
         note_failure(REFUSED)
-        assert wait.failure is REFUSED
+        assert stall.failure is REFUSED
 
 
 def test_the_thread_reports_a_step_that_is_blocked_and_ends_by_itself(
     monkeypatch: pytest.MonkeyPatch, lines: list[logging.LogRecord]
 ) -> None:
     monkeypatch.setattr(waiting, "_IDLE_LOOKS", 3)
-    waits = Waits(first_s=0.05, every_s=3_600.0, look_every_s=0.01)
-    with Wait(lambda: "reading", Contact(), waits):
-        thread = waits._thread
+    monitor = StallMonitor(first_s=0.05, every_s=3_600.0, look_every_s=0.01)
+    with Stall(lambda: "reading", Contact(), monitor):
+        thread = monitor._thread
         assert thread is not None
         assert thread.daemon
         eventually(lambda: bool(lines))
     thread.join(30.0)
     assert not thread.is_alive()
-    with Wait(lambda: "writing", Contact(), waits):
+    with Stall(lambda: "writing", Contact(), monitor):
         eventually(lambda: len(lines) == 2)
     assert [text.partition(",")[0] for text in _texts(lines)] == [
         "Waiting for Kafka: reading",
@@ -250,25 +250,25 @@ def test_the_time_of_another_day_has_its_date() -> None:
 
 
 def test_a_wait_that_is_reported_is_counted_as_an_outage_until_it_is_over(
-    clock: Clock, waits: Waits, counters: Counters
+    clock: Clock, monitor: StallMonitor, counters: Counters
 ) -> None:
     published: list[float] = []
     counters.publish = lambda: published.append(counters.values().get(OUTAGES_ACTIVE, 0))
-    with Wait(lambda: "listing partitions", Contact(), waits) as wait:
+    with Stall(lambda: "listing partitions", Contact(), monitor) as stall:
         for second in range(12):
             clock.now = 1_000.0 + second
-            waits.report()
+            monitor.report()
         assert counters.values() == {OUTAGES: 1, OUTAGE_SECONDS: 11, OUTAGES_ACTIVE: 1}
-        wait.progress()
+        stall.progress()
         clock.now += 1
-        waits.report()
+        monitor.report()
         assert counters.values() == {OUTAGES: 1, OUTAGE_SECONDS: 11, OUTAGES_ACTIVE: 0}
     # Seen while it lasts: the thread that waits cannot say so.
     assert published == [0] * 5 + [1] * 7 + [0]
 
 
-def test_a_short_wait_is_not_counted(clock: Clock, waits: Waits, counters: Counters) -> None:
-    with Wait(lambda: "listing partitions", Contact(), waits):
+def test_a_short_wait_is_not_counted(clock: Clock, monitor: StallMonitor, counters: Counters) -> None:
+    with Stall(lambda: "listing partitions", Contact(), monitor):
         clock.now += 4.9
-        waits.report()
+        monitor.report()
     assert OUTAGES not in counters.values()

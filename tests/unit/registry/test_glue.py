@@ -116,8 +116,8 @@ def test_answer_of_glue_ends_its_outage_whatever_it_says(stub: Stubber, registry
     stub.add_client_error("get_schema_version", code, "no", 400)
     with pytest.raises((RegistryError, LookupError)):
         registry.schema_by_id(UUID)
-    assert registry._pace.wait_s() == 0
-    assert registry._pace._failures == 0
+    assert registry._backoff.wait_s() == 0
+    assert registry._backoff._failures == 0
 
 
 def test_id_is_found_by_the_text(stub: Stubber, registry: GlueRegistry) -> None:

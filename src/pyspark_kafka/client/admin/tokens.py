@@ -9,8 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.any_broker import call_any_broker
-from pyspark_kafka.client.cluster.exchanges import call_brokers
+from pyspark_kafka.client.cluster.fanout import call_brokers
 from pyspark_kafka.client.login.delegation_token import DelegationToken, hmac_of, key_of, time_of
 from pyspark_kafka.client.wire.messages import ErrorCode, broker_error
 from pyspark_kafka.client.wire.token_requests import (
@@ -132,7 +131,7 @@ def _token(entry: TokenEntry) -> DelegationToken:
 
 def _call(client: KafkaClient, step: str, request: Any) -> Any:
     def attempt(deadline: Deadline) -> Any:
-        response, connection = call_any_broker(client, request, deadline)
+        response, connection = client.any_broker.call(request, deadline)
         if response.error_code != ErrorCode.NONE:
             raise broker_error(
                 response.error_code,

@@ -9,104 +9,112 @@ from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.cluster.broker_connections import Connections
+    from pyspark_kafka.client.cluster.known_servers import KnownServers
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.net.connection import Connection
+    from pyspark_kafka.options import ConnectionOptions
 
 # A broker whose response has not begun to arrive by then is not waited for alone. One that has died without closing its
 # connections looks just like it.
 PATIENCE_S = 1.0
 
 
-def call_any_broker(
-    client: KafkaClient,
-    request: Any,
-    deadline: Deadline,
-    *,
-    max_version: int | None = None,
-    patience_s: float = PATIENCE_S,
-) -> tuple[Any, Connection]:
-    """Send a request to any broker and wait for the response; another broker is asked after some silence.
+class AnyBroker:
+    """Requests that any broker of a cluster can answer.
 
-    Only for requests that change nothing: two brokers may get it.
-
-    Runs on: driver and executor; blocks at most `answer_timeout_ms` after the last broker was asked.
+    Runs on: driver and executor; methods block. Not thread-safe.
 
     Args:
-        client: the cluster.
-        request: an instance of a class of `wire.messages`, with no version set.
-        deadline: for all of it.
-        max_version: an upper bound for the version.
-        patience_s: how long one broker may take until its response begins to arrive.
-
-    Returns:
-        The decoded response, and the connection that it came on.
-
-    Raises:
-        ConnectorError: as `connect_to_any_broker` and `Connection.call`.
+        options: how to reach the cluster.
+        connections: open ones; new ones are kept there.
+        servers: where to look for the cluster.
     """
-    first = connect_to_any_broker(client, deadline)
-    respond_by = deadline.within(client.options.answer_timeout_ms)
-    first.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
-    if first.readable(min(patience_s, respond_by.remaining_s())):
-        return first.receive(respond_by), first
-    second: Connection | None = None
-    try:
-        second = _connect_to_another(client, first, respond_by)
-        if second is not None:
-            respond_by = deadline.within(client.options.answer_timeout_ms)
-            second.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
-    except ConnectorError:
-        # Nobody else can be asked, so the silent one has the rest of the time.
-        second = None
-    if second is None:
-        return first.receive(respond_by), first
-    try:
-        response, responded = _first_response([first, second], respond_by)
-    finally:
-        # The other response, if it still comes, is not needed.
-        for connection in (first, second):
-            if connection.in_flight:
-                connection.close()
-    if responded is second:
-        client.connections.keep_unnamed(second)
-    return response, responded
 
+    def __init__(self, options: ConnectionOptions, connections: Connections, servers: KnownServers) -> None:
+        self._options = options
+        self._connections = connections
+        self._servers = servers
 
-def connect_to_any_broker(client: KafkaClient, deadline: Deadline) -> Connection:
-    """Return a connection to any broker on which a call can start now; an idle one, or a new one.
+    def call(
+        self, request: Any, deadline: Deadline, *, max_version: int | None = None, patience_s: float = PATIENCE_S
+    ) -> tuple[Any, Connection]:
+        """Send a request to any broker and wait for the response; another broker is asked after some silence.
 
-    Raises:
-        TransportError: no broker can be reached.
-        AccessError: credentials refused.
-    """
-    idle = client.connections.any_idle()
-    if idle is not None:
-        return idle
-    servers = client.servers.search_order()
-    opened = connect_to_any(client.options, deadline, client.connections.buffers, servers)
-    if opened is None:
-        raise RuntimeError("the search ends with a connection or an error")
-    client.connections.keep_unnamed(opened)
-    return opened
+        Only for requests that change nothing: two brokers may get it. Blocks at most `answer_timeout_ms` after the last
+        broker was asked.
 
+        Args:
+            request: an instance of a class of `wire.messages`, with no version set.
+            deadline: for all of it.
+            max_version: an upper bound for the version.
+            patience_s: how long one broker may take until its response begins to arrive.
 
-def _connect_to_another(client: KafkaClient, silent: Connection, deadline: Deadline) -> Connection | None:
-    """Return a connection to another broker than one that is silent; None if there is no other.
+        Returns:
+            The decoded response, and the connection that it came on.
 
-    Also None as soon as there is something to read from the silent one.
+        Raises:
+            ConnectorError: as `connect` and `Connection.call`.
+        """
+        first = self.connect(deadline)
+        respond_by = deadline.within(self._options.answer_timeout_ms)
+        first.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
+        if first.readable(min(patience_s, respond_by.remaining_s())):
+            return first.receive(respond_by), first
+        second: Connection | None = None
+        try:
+            second = self._connect_to_another(first, respond_by)
+            if second is not None:
+                respond_by = deadline.within(self._options.answer_timeout_ms)
+                second.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
+        except ConnectorError:
+            # Nobody else can be asked, so the silent one has the rest of the time.
+            second = None
+        if second is None:
+            return first.receive(respond_by), first
+        try:
+            response, responded = _first_response([first, second], respond_by)
+        finally:
+            # The other response, if it still comes, is not needed.
+            for connection in (first, second):
+                if connection.in_flight:
+                    connection.close()
+        if responded is second:
+            self._connections.keep_unnamed(second)
+        return response, responded
 
-    Raises:
-        TransportError: no other broker can be reached.
-        AccessError: credentials refused.
-    """
-    idle = client.connections.any_idle()
-    if idle is not None:
-        return idle
-    servers = [server for server in client.servers.search_order() if server != (silent.host, silent.port)]
-    if not servers:
-        return None
-    return connect_to_any(client.options, deadline, client.connections.buffers, servers, unless=silent)
+    def connect(self, deadline: Deadline) -> Connection:
+        """Return a connection to any broker on which a call can start now; an idle one, or a new one.
+
+        Raises:
+            TransportError: no broker can be reached.
+            AccessError: credentials refused.
+        """
+        idle = self._connections.any_idle()
+        if idle is not None:
+            return idle
+        opened = connect_to_any(self._options, deadline, self._connections.buffers, self._servers.search_order())
+        if opened is None:
+            raise RuntimeError("the search ends with a connection or an error")
+        self._connections.keep_unnamed(opened)
+        return opened
+
+    def _connect_to_another(self, silent: Connection, deadline: Deadline) -> Connection | None:
+        """Return a connection to another broker than one that is silent; None if there is no other.
+
+        Also None as soon as there is something to read from the silent one.
+
+        Raises:
+            TransportError: no other broker can be reached.
+            AccessError: credentials refused.
+        """
+        idle = self._connections.any_idle()
+        if idle is not None:
+            return idle
+        servers = [server for server in self._servers.search_order() if server != (silent.host, silent.port)]
+        if not servers:
+            return None
+        return connect_to_any(self._options, deadline, self._connections.buffers, servers, unless=silent)
 
 
 def _first_response(connections: list[Connection], deadline: Deadline) -> tuple[Any, Connection]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.dials import Dials
 from pyspark_kafka.client.net.polling import wait_readable
-from pyspark_kafka.client.retry import Action, Backoff, ClosedAtOnce, decide
+from pyspark_kafka.client.retry import Backoff, ClosedAtOnce, RetryAction, decide
 from pyspark_kafka.client.waiting import note_failure
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError, TransportError
 
@@ -166,7 +166,7 @@ class _Search:
         raise self._unreachable(retriable=final < len(self._servers)) from last
 
     def _is_final(self, server: Server) -> bool:
-        return self._closed_at_once[server].is_final or decide(self._failures[server]).action is Action.FAIL
+        return self._closed_at_once[server].is_final or decide(self._failures[server]).action is RetryAction.FAIL
 
     def _unreachable(self, *, retriable: bool) -> TransportError:
         named = [server for server in self._servers if server in self._failures][-_NAMED:]

@@ -1,4 +1,4 @@
-"""Errors about topics that do not exist, and brokers that cannot be asked: no member, or not reachable from here.
+"""Errors about brokers that cannot be asked: no member, or not reachable from here.
 
 Pure: no sockets, no clock. Layer: client.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.wire.error_codes import ErrorCode
-from pyspark_kafka.errors import BrokerError, TransportError
+from pyspark_kafka.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,30 +74,3 @@ def explain_unreachable(
 
 def _is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
-
-
-def unknown_topic(
-    topic: str, *, partition: int | None = None, cluster: str = "", nearest: str | None = None
-) -> BrokerError:
-    """Build the error for a topic, or one partition of it, that does not exist (or is hidden).
-
-    Args:
-        topic: the topic.
-        partition: its partition, if the topic itself exists.
-        cluster: the cluster that lacks it, in words; empty if that is not known.
-        nearest: an existing topic that was perhaps meant.
-    """
-    place = f" in {cluster}" if cluster else ""
-    missing = (
-        f"Topic '{topic}' does not exist" if partition is None else f"Topic '{topic}' has no partition {partition}"
-    )
-    meant = f"Did you mean '{nearest}'? Otherwise check" if nearest else "Check"
-    return BrokerError(
-        f"{missing}{place}, or this user may not describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). "
-        "Nothing was read or written.",
-        code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        condition="UNKNOWN_TOPIC",
-        hint=f"{meant} the spelling in option 'subscribe', 'assign' or 'topic'; create the topic first; "
-        "a topic made a moment ago is known to all brokers after some seconds.",
-        facts={"topic": topic} if partition is None else {"topic": topic, "partition": partition},
-    )

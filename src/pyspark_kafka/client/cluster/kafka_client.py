@@ -5,10 +5,11 @@
 - `metadata_cache.py`: brokers, topics and leaders as last heard.
 - `broker_connections.py`: open connections.
 - `known_servers.py`: where to look for the cluster; `bootstrap.py` connects there.
-- `metadata_request.py`: one request for metadata. `any_broker.py`: a request to any broker.
-- `leaders.py`: leaders, asked for until there are some. `errors.py`: brokers that cannot be asked.
+- `any_broker.py`: a request to any broker. `metadata_request.py`: one for metadata.
+- `errors.py`: brokers that cannot be asked.
 
-What is done with a cluster (fetching, producing, look-ups, administration) takes a client. Layer: client.
+What is done with a cluster takes a client: `leaders.py` waits for leaders, `fanout.py` sends requests to many brokers,
+and the upper rooms fetch, produce, query and administer. Layer: client.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.client.cluster import errors
-from pyspark_kafka.client.cluster.any_broker import connect_to_any_broker
+from pyspark_kafka.client.cluster.any_broker import AnyBroker
 from pyspark_kafka.client.cluster.broker_connections import Connections
 from pyspark_kafka.client.cluster.known_servers import KnownServers
-from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
 from pyspark_kafka.client.cluster.metadata_request import request_metadata
 from pyspark_kafka.client.deadline import Deadline
@@ -63,6 +63,7 @@ class KafkaClient:
         cache: metadata as last heard.
         connections: open connections.
         servers: where to look for the cluster.
+        any_broker: requests that any broker can answer.
     """
 
     def __init__(self, options: ConnectionOptions) -> None:
@@ -71,6 +72,7 @@ class KafkaClient:
         self.cache = MetadataCache(options.metadata_max_age_ms)
         self.connections = Connections()
         self.servers = KnownServers(options, self.cache)
+        self.any_broker = AnyBroker(options, self.connections, self.servers)
 
     def __enter__(self: _Client) -> _Client:  # noqa: PYI019 - typing.Self needs Python 3.11
         return self
@@ -113,7 +115,7 @@ class KafkaClient:
             ConnectorError: as `Connection.call` and `connection_to`.
         """
         deadline = deadline or self.deadline()
-        connection = self.any_connection(deadline) if broker_id is None else self.connection_to(broker_id, deadline)
+        connection = self.any_broker.connect(deadline) if broker_id is None else self.connection_to(broker_id, deadline)
         return connection.call(request, deadline)
 
     # Metadata
@@ -135,7 +137,7 @@ class KafkaClient:
         names = None if topics is None else sorted(set(topics))
 
         def attempt(step: Deadline) -> ClusterMetadata:
-            found, self.servers.last_asked = request_metadata(self, names, step)
+            found, self.servers.last_asked = request_metadata(self.any_broker, names, step)
             return found
 
         found = self.retrying("Asking the cluster for metadata", deadline or self.deadline(), attempt)
@@ -153,12 +155,6 @@ class KafkaClient:
         for connection in self.connections.all():
             if (connection.host, connection.port) == avoided and not connection.in_flight:
                 connection.close()
-
-    def find_leaders(
-        self, topic_partitions: Iterable[TopicPartition], deadline: Deadline | None = None
-    ) -> dict[TopicPartition, PartitionMetadata]:
-        """Return partitions with their leaders, from memory or from the cluster; see `leaders.find_leaders`."""
-        return find_leaders(self, topic_partitions, deadline)
 
     def find_broker(self, broker_id: int, deadline: Deadline) -> BrokerNode:
         """Return a broker with its address, from memory or from the cluster.
@@ -214,14 +210,11 @@ class KafkaClient:
 
     # Connections
 
-    def any_connection(self, deadline: Deadline) -> Connection:
-        """Return a connection to any broker on which a call can start now; see `any_broker.connect_to_any_broker`."""
-        return connect_to_any_broker(self, deadline)
-
     def connection_to(self, broker_id: int, deadline: Deadline | None = None) -> Connection:
         """Return this client's own connection to a broker; opened if there is none, replaced if it is dead.
 
-        It may have requests of the caller in flight. For many requests use `borrow_idle` and `dials`.
+        It may have requests of the caller in flight. For many requests use
+        `Connections.take_idle` and `dials`.
 
         Raises:
             TransportError: the broker is unknown, or its advertised address cannot be reached.
@@ -242,10 +235,6 @@ class KafkaClient:
             self.connections.shared[broker_id] = connection
         return connection
 
-    def borrow_idle(self, broker_id: int) -> Connection | None:
-        """Return an open connection to a broker for the caller alone, until `give_back`; None if there is none."""
-        return self.connections.take_idle(broker_id)
-
     def dials(self) -> Dials[int]:
         """Return what connects to several brokers side by side, by broker id; the caller closes it."""
         return Dials(self.options, self.connections.buffers)
@@ -262,14 +251,6 @@ class KafkaClient:
             old.close()
             old = None
         dials.start(broker_id, node.host, node.port, deadline, old)
-
-    def give_back(self, broker_id: int, connection: Connection) -> None:
-        """Take back a connection of `borrow_idle` or `dials`; one with requests in flight is closed."""
-        self.connections.give_back(broker_id, connection)
-
-    def drop_idle_connections(self, broker_id: int) -> None:
-        """Close the connections to a broker that was silent on another one, so that none is chosen next."""
-        self.connections.drop_idle(broker_id)
 
     def explain_unreachable(self, node: BrokerNode, error: ConnectorError) -> ConnectorError:
         """Return the error for a broker that cannot be connected to; see `errors.explain_unreachable`."""

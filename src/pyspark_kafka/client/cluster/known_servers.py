@@ -59,7 +59,7 @@ class KnownServers:
         self._avoided = self.last_asked
         return self._avoided
 
-    def _sample(self, most: int) -> list[Server]:
+    def _sample(self, count: int) -> list[Server]:
         known = list(self._cache.brokers.values())
         # Random: tasks and attempts must not all try the same brokers, in the same order.
-        return [(node.host, node.port) for node in random.sample(known, min(most, len(known)))]
+        return [(node.host, node.port) for node in random.sample(known, min(count, len(known)))]

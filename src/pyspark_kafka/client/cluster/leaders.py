@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.cluster.errors import unknown_topic
-from pyspark_kafka.client.retry import Action, attempts, decide
+from pyspark_kafka.client.cluster.metadata import unknown_topic
+from pyspark_kafka.client.retry import RetryAction, attempts, decide
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.errors import DeadlineError
 
@@ -113,7 +113,7 @@ def _check_exists(found: ClusterMetadata, topic_partition: TopicPartition, *, la
     error = topic.error_for("Read") if topic is not None else unknown_topic(topic_partition.topic)
     if error is not None:
         patient = error.condition == "UNKNOWN_TOPIC" and not last_look
-        if not patient and decide(error).action is Action.FAIL:
+        if not patient and decide(error).action is RetryAction.FAIL:
             raise error
         return
     if last_look and topic is not None and topic.partition(topic_partition.partition) is None:

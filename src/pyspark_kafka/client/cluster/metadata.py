@@ -9,21 +9,45 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
-from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
-from pyspark_kafka.errors import ProtocolError
+from pyspark_kafka.errors import BrokerError, ProtocolError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark_kafka.errors import BrokerError
-
 _NO_ID = UUID(int=0)
 # Before Kafka 2.4, a broker that has not heard of a leader's new epoch tells the old one, and every request with that
 # is refused (KAFKA-9212; Java `MetadataResponse.hasReliableLeaderEpochs`).
 _FIRST_WITH_RELIABLE_EPOCHS = 9
+
+
+def unknown_topic(
+    topic: str, *, partition: int | None = None, cluster: str = "", nearest: str | None = None
+) -> BrokerError:
+    """Build the error for a topic, or one partition of it, that does not exist (or is hidden).
+
+    Args:
+        topic: the topic.
+        partition: its partition, if the topic itself exists.
+        cluster: the cluster that lacks it, in words; empty if that is not known.
+        nearest: an existing topic that was perhaps meant.
+    """
+    place = f" in {cluster}" if cluster else ""
+    missing = (
+        f"Topic '{topic}' does not exist" if partition is None else f"Topic '{topic}' has no partition {partition}"
+    )
+    meant = f"Did you mean '{nearest}'? Otherwise check" if nearest else "Check"
+    return BrokerError(
+        f"{missing}{place}, or this user may not describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). "
+        "Nothing was read or written.",
+        code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        condition="UNKNOWN_TOPIC",
+        hint=f"{meant} the spelling in option 'subscribe', 'assign' or 'topic'; create the topic first; "
+        "a topic made a moment ago is known to all brokers after some seconds.",
+        facts={"topic": topic} if partition is None else {"topic": topic, "partition": partition},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Metadata is used for that time, even if `metadata.max.age.ms` is less: with 0, which is allowed, no response would be
 # young enough to be used.
-_SHORTEST_AGE_MS = 1_000
+_MIN_AGE_MS = 1_000
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class MetadataCache:
     """
 
     def __init__(self, max_age_ms: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._max_age_s = max(max_age_ms, _SHORTEST_AGE_MS) / 1000
+        self._max_age_s = max(max_age_ms, _MIN_AGE_MS) / 1000
         self._clock = clock
         self._brokers: dict[int, BrokerNode] = {}
         self._topics: dict[str, _Topic] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.cluster.any_broker import PATIENCE_S, call_any_broker
+from pyspark_kafka.client.cluster.any_broker import PATIENCE_S
 from pyspark_kafka.client.cluster.errors import metadata_without_brokers
 from pyspark_kafka.client.cluster.metadata import parse_metadata
 from pyspark_kafka.client.wire.messages import ErrorCode, MetadataRequest, broker_error
@@ -12,7 +12,7 @@ from pyspark_kafka.client.wire.messages import ErrorCode, MetadataRequest, broke
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.cluster.any_broker import AnyBroker
     from pyspark_kafka.client.cluster.known_servers import Server
     from pyspark_kafka.client.cluster.metadata import ClusterMetadata
     from pyspark_kafka.client.deadline import Deadline
@@ -23,14 +23,14 @@ _LONG_PATIENCE_S = 4.0
 
 
 def request_metadata(
-    client: KafkaClient, topics: Collection[str] | None, deadline: Deadline
+    any_broker: AnyBroker, topics: Collection[str] | None, deadline: Deadline
 ) -> tuple[ClusterMetadata, Server]:
     """Ask a broker about brokers and topics, once; `KafkaClient.fetch_metadata` asks again after a failure.
 
     Topics are never created by asking.
 
     Args:
-        client: the cluster.
+        any_broker: of the cluster.
         topics: names; None asks for all topics that this user may describe.
         deadline: for the request.
 
@@ -38,12 +38,12 @@ def request_metadata(
         What the broker told, and its address.
 
     Raises:
-        ConnectorError: as `call_any_broker`; or the broker refused, or knows no brokers.
+        ConnectorError: as `AnyBroker.call`; or the broker refused, or knows no brokers.
     """
     wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
     patience_s = PATIENCE_S if topics is not None and len(topics) <= _FEW_TOPICS else _LONG_PATIENCE_S
-    response, connection = call_any_broker(client, request, deadline, patience_s=patience_s)
+    response, connection = any_broker.call(request, deadline, patience_s=patience_s)
     # Only version 13 has a code for the whole response; the default of older ones is 0.
     if response.error_code != ErrorCode.NONE:
         raise broker_error(response.error_code, f"Asking {connection.address} for metadata failed")

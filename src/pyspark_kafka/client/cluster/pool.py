@@ -42,7 +42,7 @@ class ClientPool:
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
         self._idle: IdlePool[ConnectionOptions, KafkaClient] = IdlePool(
-            most_per_key=_KEPT_PER_CLUSTER, idle_seconds=idle_seconds, clock=clock
+            max_per_key=_KEPT_PER_CLUSTER, idle_seconds=idle_seconds, clock=clock
         )
         # Brokers that clients have learned of, for new clients. Never changed, only replaced: so a thread, or a forked
         # child, sees the old or the new ones, and needs no lock.

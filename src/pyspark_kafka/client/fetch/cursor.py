@@ -26,7 +26,7 @@ from pyspark_kafka.client.fetch.errors import log_truncated, out_of_range, posit
 from pyspark_kafka.client.fetch.origin import PreferredReplica, TopicIdentity
 from pyspark_kafka.client.fetch.request import FetchPosition
 from pyspark_kafka.client.fetch.request_size import RequestSize
-from pyspark_kafka.client.retry import Action, Backoff, Decision, decide_fetch
+from pyspark_kafka.client.retry import Backoff, Decision, RetryAction, decide_fetch
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import NO_END, IsolationLevel
 from pyspark_kafka.records import scan
@@ -352,10 +352,10 @@ class Cursor:
         """Decide what a failure requires, and count it."""
         if error.condition == "UNKNOWN_TOPIC":
             if error.facts.get("topic") != self.topic_partition.topic:
-                return Decision(Action.REFRESH, "another topic of the same look-up is gone")
+                return Decision(RetryAction.REFRESH, "another topic of the same look-up is gone")
             self._unknown_topic_looks += 1
             if self.topic.planned is not None and self._unknown_topic_looks < _UNKNOWN_TOPIC_LOOKS:
-                return Decision(Action.REFRESH, "it was there when the range was planned")
+                return Decision(RetryAction.REFRESH, "it was there when the range was planned")
         decision = decide_fetch(error, from_follower=self.replica.broker_id >= 0, surprises=self._surprises)
         if isinstance(error, BrokerError) and not error.retriable:
             self._surprises += 1

@@ -5,7 +5,7 @@ The builders return errors and raise nothing. The source decides what is done ab
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from pyspark_kafka.client.fetch.cursor import Cursor
+    from pyspark_kafka.client.fetch.origin import TopicIdentity
     from pyspark_kafka.errors import ConnectorError
-    from pyspark_kafka.model import OffsetRange
+    from pyspark_kafka.model import OffsetRange, TopicPartition
 
 
 _Loss = TypeVar("_Loss", bound="LogTruncatedError")
@@ -61,18 +61,37 @@ class TopicDeletedError(LogTruncatedError):
     """The topic that the range was planned on does not exist any more."""
 
 
+class RangeProgress(Protocol):
+    """The attributes of a `Cursor` that errors name."""
+
+    offset_range: OffsetRange
+    topic_partition: TopicPartition
+    position: int
+    last_address: str
+    log: tuple[int, int, int] | None
+    topic: TopicIdentity
+
+    @property
+    def unread(self) -> bool:
+        """Whether no record of the range was handed out."""
+
+    @property
+    def endless(self) -> bool:
+        """Whether the range has no end."""
+
+
 # After these, a fetcher continues with the other ranges, and with this one if it is resumed.
 LOSSES = (OffsetOutOfRangeError, LogTruncatedError)
 
 
-def handed_out(cursor: Cursor) -> str:
+def handed_out(cursor: RangeProgress) -> str:
     """Return a sentence, without its full stop, about the records of a range that were handed out."""
     if cursor.unread:
         return "No record of the range was handed out"
     return f"Records before {cursor.position} were handed out"
 
 
-def fetch_refused(cursor: Cursor, code: int) -> BrokerError:
+def fetch_refused(cursor: RangeProgress, code: int) -> BrokerError:
     """Build the error for a broker's code in a fetch response."""
     return broker_error(
         code,
@@ -86,7 +105,7 @@ def fetch_refused(cursor: Cursor, code: int) -> BrokerError:
     )
 
 
-def out_of_range(cursor: Cursor, log_start: int, log_end: int) -> OffsetOutOfRangeError:
+def out_of_range(cursor: RangeProgress, log_start: int, log_end: int) -> OffsetOutOfRangeError:
     """Build the error for a position that the log does not have."""
     error = OffsetOutOfRangeError(
         f"Fetching {cursor.offset_range}: {cursor.last_address} does not have offset {cursor.position}; the log is "
@@ -110,7 +129,7 @@ def out_of_range(cursor: Cursor, log_start: int, log_end: int) -> OffsetOutOfRan
     return error
 
 
-def log_truncated(cursor: Cursor, position_epoch: int, leader_epoch: int, end_offset: int) -> LogTruncatedError:
+def log_truncated(cursor: RangeProgress, position_epoch: int, leader_epoch: int, end_offset: int) -> LogTruncatedError:
     """Build the error for an epoch that ends before the position on its new leader."""
     position, truncated_to = cursor.position, max(end_offset, cursor.offset_range.start_offset)
     error = LogTruncatedError(
@@ -131,7 +150,7 @@ def log_truncated(cursor: Cursor, position_epoch: int, leader_epoch: int, end_of
     return _located(error, cursor, truncated_to)
 
 
-def topic_recreated(cursor: Cursor, found: UUID | None, leader_id: int) -> TopicRecreatedError:
+def topic_recreated(cursor: RangeProgress, found: UUID | None, leader_id: int) -> TopicRecreatedError:
     """Build the error for a topic that has another id than the one that is read."""
     offset_range, known = cursor.offset_range, cursor.topic.known
     when = (
@@ -151,7 +170,7 @@ def topic_recreated(cursor: Cursor, found: UUID | None, leader_id: int) -> Topic
     return _located(error, cursor, offset_range.start_offset)
 
 
-def topic_deleted(cursor: Cursor) -> TopicDeletedError:
+def topic_deleted(cursor: RangeProgress) -> TopicDeletedError:
     """Build the error for a planned topic that brokers do not know any more."""
     offset_range = cursor.offset_range
     error = TopicDeletedError(
@@ -167,7 +186,7 @@ def topic_deleted(cursor: Cursor) -> TopicDeletedError:
 
 
 def position_mismatch(
-    cursor: Cursor, start_offset: int, scanned_offset: int, decoded_offset: int
+    cursor: RangeProgress, start_offset: int, scanned_offset: int, decoded_offset: int
 ) -> CorruptRecordsError:
     """Build the error for headers that end elsewhere than the verified content."""
     return CorruptRecordsError(
@@ -180,7 +199,7 @@ def position_mismatch(
     )
 
 
-def no_progress(active: Sequence[Cursor], timeout_ms: float, last_error: ConnectorError | None) -> DeadlineError:
+def no_progress(active: Sequence[RangeProgress], timeout_ms: float, last_error: ConnectorError | None) -> DeadlineError:
     """Build the error for ranges none of which moved for the time."""
     cursor = active[0]
     others = f" (and {len(active) - 1} other ranges)" if len(active) > 1 else ""
@@ -203,17 +222,17 @@ def no_progress(active: Sequence[Cursor], timeout_ms: float, last_error: Connect
     )
 
 
-def _rest(cursor: Cursor) -> str:
+def _rest(cursor: RangeProgress) -> str:
     """Return the offsets of a range that were not handed out, as the subject of a sentence."""
     position, end = cursor.position, cursor.offset_range.end_offset
     return f"offsets from {position} on" if cursor.endless else f"the {end - position} offsets [{position}, {end})"
 
 
-def _count_rest(cursor: Cursor) -> int | str:
+def _count_rest(cursor: RangeProgress) -> int | str:
     return "unknown" if cursor.endless else cursor.offset_range.end_offset - cursor.position
 
 
-def _describe_log(cursor: Cursor) -> tuple[str, str]:
+def _describe_log(cursor: RangeProgress) -> tuple[str, str]:
     """Return what was last heard of the log, and a hint."""
     if cursor.log is None:
         return (
@@ -227,7 +246,7 @@ def _describe_log(cursor: Cursor) -> tuple[str, str]:
     )
 
 
-def _located(error: _Loss, cursor: Cursor, truncated_to: int) -> _Loss:
+def _located(error: _Loss, cursor: RangeProgress, truncated_to: int) -> _Loss:
     error.offset_range = cursor.offset_range
     error.requested_offset = cursor.position
     error.truncated_to = truncated_to

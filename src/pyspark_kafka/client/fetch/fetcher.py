@@ -14,10 +14,11 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
+from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.errors import LOSSES
 from pyspark_kafka.client.fetch.lanes import FetchLanes
-from pyspark_kafka.client.fetch.patience import FetchPatience
+from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka.client.fetch.request import build_fetch_request
 from pyspark_kafka.client.fetch.request_size import record_sizes_of
 from pyspark_kafka.client.fetch.response import parse_fetch_response
@@ -126,7 +127,7 @@ class Fetcher:
             topic_id = planned.get(offset_range.topic_partition.topic)
             self._session.add(offset_range, None if topic_id is None else UUID(topic_id))
         self._lanes = FetchLanes(client)
-        self._patience = FetchPatience(client.options, fetch, self._session, clock, sleep)
+        self._timeout = ProgressTimeout(client.options, fetch, self._session, clock, sleep)
         # A broker may wait for records for max_wait_ms before it has to respond.
         self._response_ms = client.options.request_timeout_ms + fetch.max_wait_ms
         self._closed = False
@@ -245,14 +246,14 @@ class Fetcher:
         if self._session.has_records:
             return self._session.next_records()
         until = Deadline(timeout_ms, clock=self._clock, sleep=self._sleep)
-        with self._patience.wait:
+        with self._timeout.wait:
             try:
                 found = self._take_steps(self._begin_poll(), until)
             except ConnectorError as error:
                 if not isinstance(error, LOSSES):
                     self.close()
                 raise
-            if self._patience.rest():
+            if self._timeout.rest():
                 self._progress = None
         self._left_at = self._clock()
         if found is None:
@@ -267,7 +268,7 @@ class Fetcher:
             self._session.begin(now)
         elif now - self._left_at > _BUSY_S:
             self._session.begin_again(self._lanes.begin_again())
-        return self._progress or self._patience.begin()
+        return self._progress or self._timeout.begin()
 
     def __next__(self) -> tuple[TopicPartition, FetchedRecords]:
         """Return the next records of some partition.
@@ -281,9 +282,9 @@ class Fetcher:
         if self._session.has_records:
             # They came with the records that were returned last.
             return self._session.next_records()
-        with self._patience.wait:
+        with self._timeout.wait:
             try:
-                progress = self._patience.begin()
+                progress = self._timeout.begin()
                 self._session.begin(self._clock())
                 self._lanes.begin()
                 found = self._take_steps(progress)
@@ -292,7 +293,7 @@ class Fetcher:
                 if not isinstance(error, LOSSES):
                     self.close()
                 raise
-            self._patience.wait.progress()
+            self._timeout.wait.progress()
         if found is None:
             self.close()
             raise StopIteration
@@ -311,7 +312,7 @@ class Fetcher:
                 if isinstance(step.error, AccessError):
                     name_user(step.error, self._client.options)
                 raise step.error
-            progress = self._patience.check(progress)
+            progress = self._timeout.check(progress)
             if until is not None:
                 self._progress = progress
             if isinstance(step, WaitUntil):
@@ -408,7 +409,7 @@ class Fetcher:
             # Created a moment ago, or not there: finding that out takes patience.
             wanted = tuple(topic_partition for topic_partition in wanted if found.partition(topic_partition) is None)
         if wanted:
-            self._client.find_leaders(wanted, budget)
+            find_leaders(self._client, wanted, budget)
 
     def _fetch_log_ends(self, step: FetchLogEnds, progress: Deadline) -> dict[TopicPartition, tuple[int, int]]:
         """Look up first offsets and high watermarks: what is not visible yet is there all the same."""

@@ -35,7 +35,7 @@ class FetchLane:
         """Let others use the connection; if it still owes a response, it is closed."""
         connection, self.connection = self.connection, None
         if connection is not None:
-            client.give_back(self.broker_id, connection)
+            client.connections.give_back(self.broker_id, connection)
 
     def drop(self) -> None:
         """Close the connection; what was in flight is unknown."""
@@ -103,7 +103,7 @@ class FetchLanes:
             ConnectorError: the broker is not a member, and the cluster cannot tell where it is.
         """
         lane.give_back(self._client)
-        lane.connection = self._client.borrow_idle(lane.broker_id)
+        lane.connection = self._client.connections.take_idle(lane.broker_id)
         if lane.connection is None:
             self._client.connect(self._dials, lane.broker_id, deadline)
         return lane.connection
@@ -141,7 +141,7 @@ class FetchLanes:
         if lane.in_flight:
             self._in_flight.remove(lane)
         lane.drop()
-        self._client.drop_idle_connections(lane.broker_id)
+        self._client.connections.drop_idle(lane.broker_id)
 
     def leave(self, broker_id: int) -> None:
         """Give up what is in flight to a broker, and a connection that is being made."""

@@ -47,7 +47,7 @@ from pyspark_kafka.client.fetch.steps import (
 )
 from pyspark_kafka.client.lookups.leader_epochs import EpochQuestion
 from pyspark_kafka.client.outage import may_be_outage
-from pyspark_kafka.client.retry import Action
+from pyspark_kafka.client.retry import RetryAction
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.counters import COUNTERS, THROTTLE_SECONDS
 from pyspark_kafka.errors import ConnectorError
@@ -616,16 +616,16 @@ class FetchSession:
             if self.last_error is None or not cut_short:
                 self._note(cursor, error)
             action = cursor.decide(error).action
-            if action is Action.FAIL and not (self._fetch.outage_timeout_ms and may_be_outage(error)):
+            if action is RetryAction.FAIL and not (self._fetch.outage_timeout_ms and may_be_outage(error)):
                 if error.condition == "UNKNOWN_TOPIC" and cursor.topic.planned is not None:
                     deleted = topic_deleted(cursor)
                     deleted.__cause__ = error
                     error = deleted
                 self._lose(cursor, error)
-            elif action is Action.ASK_LEADER:
+            elif action is RetryAction.ASK_LEADER:
                 cursor.replica.avoid()
                 cursor.release()
-            elif action is not Action.CHECK_LOG:
+            elif action is not RetryAction.CHECK_LOG:
                 # Leader moved, epoch fenced, replica gone, storage failed, connection lost, topic id not known yet.
                 cursor.replica.leave()
                 refreshed.append(cursor)

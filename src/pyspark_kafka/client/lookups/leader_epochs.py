@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.exchanges import call_brokers
+from pyspark_kafka.client.cluster.fanout import call_brokers
 from pyspark_kafka.client.wire.messages import ErrorCode, OffsetForLeaderEpochRequest
 from pyspark_kafka.model import TopicPartition
 

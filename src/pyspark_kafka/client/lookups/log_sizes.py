@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.exchanges import call_brokers
+from pyspark_kafka.client.cluster.fanout import call_brokers
+from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.wire.messages import DescribeLogDirsRequest, ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.model import TopicPartition
@@ -46,7 +47,7 @@ def fetch_log_sizes(
 
     def attempt(step: Deadline) -> dict[TopicPartition, int]:
         by_broker: dict[int, list[PartitionMetadata]] = {}
-        for partition in client.find_leaders(pending, step).values():
+        for partition in find_leaders(client, pending, step).values():
             by_broker.setdefault(partition.leader_id, []).append(partition)
         requests = {broker_id: build_request(led) for broker_id, led in by_broker.items()}
         failure: ConnectorError | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.cluster.errors import unknown_topic
+from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _SERVERS_NAMED = 3
 # As similar as a name with a letter missing or two exchanged; `orders-1` and `orders-2` are that similar, too.
 _SIMILAR = 0.75
 # Short, because the look-up only improves a sentence: the error itself is known.
-_LONGEST_LOOK_MS = 3_000
+_MAX_LOOK_MS = 3_000
 
 
 def cluster_text(options: ConnectionOptions) -> str:
@@ -34,7 +34,7 @@ def find_nearest_topic(client: KafkaClient, topic: str) -> str | None:
     fetched, none is returned.
     """
     try:
-        existing = client.fetch_metadata(None, client.deadline().within(_LONGEST_LOOK_MS)).topics.values()
+        existing = client.fetch_metadata(None, client.deadline().within(_MAX_LOOK_MS)).topics.values()
     except ConnectorError:
         return None
     by_letters = {known.name.lower(): known.name for known in existing if not known.is_internal and known.name != topic}

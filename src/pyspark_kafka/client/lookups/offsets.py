@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.cluster.errors import unknown_topic
-from pyspark_kafka.client.cluster.exchanges import Exchanges
+from pyspark_kafka.client.cluster.fanout import RequestFanout
 from pyspark_kafka.client.cluster.leaders import fetch_leaders, leaderless
+from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.lookups.offset_messages import build_request, parse_response
-from pyspark_kafka.client.retry import Action, decide
+from pyspark_kafka.client.retry import RetryAction, decide
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
@@ -21,7 +21,7 @@ from pyspark_kafka.model import IsolationLevel
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark_kafka.client.cluster.exchanges import BrokerResponse
+    from pyspark_kafka.client.cluster.fanout import BrokerResponse
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.client.deadline import Deadline
@@ -68,8 +68,8 @@ def list_offsets(
     """
     deadline = deadline or client.deadline()
     try:
-        with Exchanges(client, deadline) as exchanges:
-            return _LookUp(client, exchanges, specs, isolation_level, deadline).run()
+        with RequestFanout(client, deadline) as fanout:
+            return _LookUp(client, fanout, specs, isolation_level, deadline).run()
     except AccessError as error:
         name_user(error, client.options)
         raise
@@ -81,13 +81,13 @@ class _LookUp:
     def __init__(
         self,
         client: KafkaClient,
-        exchanges: Exchanges,
+        fanout: RequestFanout,
         specs: Mapping[TopicPartition, OffsetSpec],
         isolation_level: IsolationLevel,
         deadline: Deadline,
     ) -> None:
         self._client = client
-        self._exchanges = exchanges
+        self._fanout = fanout
         self._specs = specs
         self._isolation_level = isolation_level
         self._deadline = deadline
@@ -107,7 +107,7 @@ class _LookUp:
         while self._pending or self._in_flight:
             if self._pending and time.monotonic() >= self._send_at:
                 self._send()
-            for done in self._exchanges.wait(self._until_next_s()):
+            for done in self._fanout.wait(self._until_next_s()):
                 self._receive(done)
             self._check_silent()
             if self._pending or self._in_flight:
@@ -139,7 +139,7 @@ class _LookUp:
             if leader is None:
                 self._unknown_looks[topic_partition] = self._unknown_looks.get(topic_partition, 0) + 1
                 self._retry_later(leaderless(client, topic_partition))
-            elif leader.leader_id not in self._exchanges:
+            elif leader.leader_id not in self._fanout:
                 by_broker.setdefault(leader.leader_id, []).append(leader)
             else:
                 # Moved to a broker that has a request for others in flight.
@@ -152,7 +152,7 @@ class _LookUp:
             self._in_flight[broker_id] = partitions
             for partition in partitions:
                 del self._pending[partition.topic_partition]
-            self._exchanges.send(broker_id, request)
+            self._fanout.send(broker_id, request)
 
     def _receive(self, done: BrokerResponse) -> None:
         partitions = self._in_flight.pop(done.broker_id)
@@ -167,7 +167,7 @@ class _LookUp:
                 looks = self._unknown_looks[topic_partition] = self._unknown_looks.get(topic_partition, 0) + 1
                 if looks >= _UNKNOWN_LOOKS:
                     raise unknown_topic(topic_partition.topic, partition=topic_partition.partition) from error
-            elif decide(error).action is Action.FAIL:
+            elif decide(error).action is RetryAction.FAIL:
                 raise error
             self._pending[topic_partition] = None
             self._retry_later(error)
@@ -176,7 +176,7 @@ class _LookUp:
         """Ask the cluster who leads what silent brokers have requests for; what has moved becomes pending."""
         if not self._in_flight or time.monotonic() < self._check_silent_at:
             return
-        silent = [broker_id for broker_id in self._exchanges.silent_for(_SILENT_S) if broker_id in self._in_flight]
+        silent = [broker_id for broker_id in self._fanout.silent_for(_SILENT_S) if broker_id in self._in_flight]
         if silent:
             topics = {
                 partition.topic_partition.topic for broker_id in silent for partition in self._in_flight[broker_id]
@@ -204,7 +204,7 @@ class _LookUp:
             self._in_flight[broker_id] = kept
         else:
             del self._in_flight[broker_id]
-            self._exchanges.give_up(broker_id)
+            self._fanout.give_up(broker_id)
 
     def _retry_later(self, error: ConnectorError) -> None:
         # An attempt that the deadline cut short says less than the failure before it.
@@ -219,7 +219,7 @@ class _LookUp:
 
     def _step(self) -> str:
         left = [*self._pending, *(each.topic_partition for asked in self._in_flight.values() for each in asked)]
-        silent = self._exchanges.addresses()
+        silent = self._fanout.addresses()
         others = f" and {len(silent) - 1} other brokers" if len(silent) > 1 else ""
         waiting = f", waiting for {silent[0]}{others}," if silent else ""
         return f"Looking up the offset of {left[0]} ({len(left)} of {len(self._specs)} left){waiting}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.cluster.exchanges import call_brokers
+from pyspark_kafka.client.cluster.fanout import call_brokers
 from pyspark_kafka.client.cluster.leaders import leaderless
 from pyspark_kafka.client.lookups.offset_messages import build_request, parse_response
 from pyspark_kafka.model import IsolationLevel

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _Key = TypeVar("_Key", bound="Hashable")
 
 # Threads at a time. They wait for the network nearly all of their time.
-_MOST_AT_A_TIME = 64
+_MAX_AT_A_TIME = 64
 # Threads that are stopped end at once, unless they are in the name resolver; then they end when that returns.
 _JOINED_WITHIN_S = 0.5
 
@@ -57,13 +57,13 @@ class Dials(Generic[_Key]):
     Args:
         options: how to reach the cluster.
         buffers: receive buffers that the connections share.
-        most: threads at a time; further connections are pending until one ends.
+        max_threads: threads at a time; further connections are pending until one ends.
     """
 
-    def __init__(self, options: ConnectionOptions, buffers: FrameBuffers, most: int = _MOST_AT_A_TIME) -> None:
+    def __init__(self, options: ConnectionOptions, buffers: FrameBuffers, max_threads: int = _MAX_AT_A_TIME) -> None:
         self._options = options
         self._buffers = buffers
-        self._most = most
+        self._max_threads = max_threads
         self._lock = threading.Lock()
         self._waiting: deque[_Dial[_Key]] = deque()
         self._dialing: dict[_Key, _Dial[_Key]] = {}
@@ -103,7 +103,7 @@ class Dials(Generic[_Key]):
         self._dialing[key] = dial
         with self._lock:
             self._waiting.append(dial)
-            if self._running >= self._most:
+            if self._running >= self._max_threads:
                 return
             self._running += 1
         # A daemon: the end of the process does not wait for a name resolver.

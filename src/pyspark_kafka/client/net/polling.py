@@ -5,15 +5,29 @@ from __future__ import annotations
 import math
 import select
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Sequence
 
-    from pyspark_kafka.client.net.connection import Connection
+
+class HasSocket(Protocol):
+    """What is waited for: a `Connection`."""
+
+    def open_socket(self) -> socket.socket:
+        """Return the socket.
+
+        Raises:
+            TransportError: it is closed.
+        """
+        ...
 
 
-def wait_readable(connections: Sequence[Connection], timeout_s: float, others: Sequence[int] = ()) -> list[Connection]:
+_C = TypeVar("_C", bound=HasSocket)
+
+
+def wait_readable(connections: Sequence[_C], timeout_s: float, others: Sequence[int] = ()) -> list[_C]:
     """Wait until bytes (or the end of the stream) arrive on one of the connections; does not read them.
 
     Args:
@@ -27,8 +41,8 @@ def wait_readable(connections: Sequence[Connection], timeout_s: float, others: S
     Raises:
         TransportError: one of them is closed.
     """
-    by_descriptor: dict[int, Connection] = {}
-    pending: list[Connection] = []
+    by_descriptor: dict[int, _C] = {}
+    pending: list[_C] = []
     # poll, not select: select cannot watch descriptors above 1023.
     poller = select.poll()
     for connection in connections:

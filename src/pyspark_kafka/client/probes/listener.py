@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _TRY_MS = 2_500
 # No mechanism has this name, so that none is begun: the refusal lists those that there are.
 _NO_MECHANISM = "NONE-OF-THESE"
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _CERTIFICATE_REQUEST = 13
 # OpenSSL's reasons for a server of a TLS that is too old.
 _OTHER_TLS = ("UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "NO_SHARED_CIPHER")
@@ -143,7 +143,7 @@ def _ask(connection: Connection, deadline: Deadline, tls: TlsFacts | None) -> Li
     secured = "SSL" if tls is not None else "PLAINTEXT"
     try:
         # Anybody may be at the other end.
-        connection.limit_responses(_MOST_BYTES)
+        connection.limit_responses(_MAX_BYTES)
         connection.versions = negotiate_versions(connection, deadline)
         offered = dict(connection.versions.offered)
         try:

@@ -17,7 +17,7 @@ from pyspark_kafka.errors import AccessError, ProtocolError
 if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.outage import Patience
+    from pyspark_kafka.client.outage import OutageRetry
     from pyspark_kafka.client.transactions.open_transaction import OpenTransaction, TransactionIdentity
     from pyspark_kafka.options import ProducerOptions
 
@@ -66,7 +66,7 @@ class WriteMode:
         return MAX_PRODUCE_VERSION if self.transaction is None else self.transaction.max_produce_version
 
     def fetch_identity(
-        self, client: KafkaClient, patience: Patience, topic: str
+        self, client: KafkaClient, outage_retry: OutageRetry, topic: str
     ) -> ProducerIdentity | TransactionIdentity:
         """Return the identity of an idempotent producer: the transaction's, or a new one of the cluster.
 
@@ -74,7 +74,7 @@ class WriteMode:
         """
         if self.transaction is not None:
             return self.transaction.identity
-        return patience.ride_out("asking for a producer id", lambda: request_identity(client, topic))
+        return outage_retry.call("asking for a producer id", lambda: request_identity(client, topic))
 
 
 def request_identity(client: KafkaClient, topic: str) -> ProducerIdentity:
@@ -96,7 +96,7 @@ def request_identity(client: KafkaClient, topic: str) -> ProducerIdentity:
     """
 
     def attempt(step: Deadline) -> ProducerIdentity:
-        connection = client.any_connection(step)
+        connection = client.any_broker.connect(step)
         if not connection.supports(InitProducerIdRequest):
             raise ProtocolError(
                 f"{connection.address} does not assign producer ids, so a write cannot be idempotent. "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.cluster.errors import unknown_topic
+from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 
 if TYPE_CHECKING:

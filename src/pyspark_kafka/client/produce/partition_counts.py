@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.missing_topics import cluster_text, find_nearest_topic
-from pyspark_kafka.client.outage import Patience
+from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.batches.producer_batch import RecordCounts
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
-from pyspark_kafka.client.retry import Action, attempts, decide
+from pyspark_kafka.client.retry import RetryAction, attempts, decide
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError
@@ -41,7 +41,7 @@ class PartitionCounts:
     Args:
         client: the cluster.
         leaders: remembers what the cluster said.
-        patience: waits an outage out.
+        outage_retry: waits an outage out.
         topic_timeout_ms: how long a topic that is not there is waited for.
         records: counts the records of the task, for errors.
         clock: monotonic seconds; tests pass their own.
@@ -52,7 +52,7 @@ class PartitionCounts:
         self,
         client: KafkaClient,
         leaders: PartitionLeaders,
-        patience: Patience,
+        outage_retry: OutageRetry,
         topic_timeout_ms: int,
         *,
         records: Callable[[], RecordCounts] = RecordCounts,
@@ -61,7 +61,7 @@ class PartitionCounts:
     ) -> None:
         self._client = client
         self._leaders = leaders
-        self._patience = patience
+        self._outage_retry = outage_retry
         self._topic_timeout_ms = topic_timeout_ms
         self._records = records
         self._clock = clock
@@ -80,14 +80,14 @@ class PartitionCounts:
         deadline = Deadline(self._topic_timeout_ms, clock=self._clock, sleep=self._sleep)
         cluster = cluster_text(self._client.options)
         for lookup in attempts(self._client.backoff(), deadline=deadline):
-            found = self._patience.ride_out(
+            found = self._outage_retry.call(
                 f"looking up the partitions of topic {topic}", lambda: self._leaders.count(topic, beyond=beyond)
             )
             if isinstance(found, int):
                 return found
             if isinstance(found, AccessError):
                 name_user(found, self._client.options)
-            if found.condition != "UNKNOWN_TOPIC" and decide(found).action is Action.FAIL:
+            if found.condition != "UNKNOWN_TOPIC" and decide(found).action is RetryAction.FAIL:
                 raise found
             missing = found
             if lookup == _SILENT_LOOKUPS + 1 and not deadline.expired:
@@ -120,5 +120,5 @@ def borrow_partition_counts(
     with borrow_client(connection) as client:
         contact = contact_of(connection.bootstrap_servers)
         # A task that may wait belongs to a query that has reached the cluster.
-        patience = Patience(outage_timeout_ms, contact, reached=lambda: True)
-        yield PartitionCounts(client, PartitionLeaders(client, time.monotonic), patience, topic_timeout_ms)
+        outage_retry = OutageRetry(outage_timeout_ms, contact, reached=lambda: True)
+        yield PartitionCounts(client, PartitionLeaders(client, time.monotonic), outage_retry, topic_timeout_ms)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # A worker runs one task at a time, mostly of one query.
 _KEPT = 8
 # A producer knows a sequence for each partition that it has written to. One that knows more of them is not kept.
-_MOST_PARTITIONS = 10_000
+_MAX_PARTITIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,9 @@ class ProducerPool:
     def __init__(
         self, *, idle_seconds: float = IDLE_SECONDS, kept: int = _KEPT, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._idle: IdlePool[ProducerSettings, Producer] = IdlePool(most=kept, idle_seconds=idle_seconds, clock=clock)
+        self._idle: IdlePool[ProducerSettings, Producer] = IdlePool(
+            max_values=kept, idle_seconds=idle_seconds, clock=clock
+        )
 
     def __len__(self) -> int:
         """Return how many producers are idle."""
@@ -96,7 +98,7 @@ class ProducerPool:
                 producer.close()
                 self._count(-1)
             # Not where the block ended by an error.
-            if producer.reusable and producer.known_partitions <= _MOST_PARTITIONS:
+            if producer.reusable and producer.known_partitions <= _MAX_PARTITIONS:
                 self._idle.put_back(settings, producer)
                 self._count(0)
 

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.outage import Patience
+from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.batches.size_limits import TopicLimits
 from pyspark_kafka.client.produce.batches.state import ProducerState
@@ -22,7 +22,7 @@ from pyspark_kafka.client.produce.identity import WriteMode
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
 from pyspark_kafka.client.produce.partition_counts import PartitionCounts
 from pyspark_kafka.client.produce.stamps import stamp_batch
-from pyspark_kafka.client.waiting import Wait, contact_of
+from pyspark_kafka.client.waiting import Stall, contact_of
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
 
@@ -115,8 +115,8 @@ class Producer:
         self._leaders = PartitionLeaders(client, clock)
         contact = contact_of(client.options.bootstrap_servers)
         # A task that may wait belongs to a query that has reached the cluster.
-        self._patience = Patience(outage_timeout_ms, contact, reached=lambda: True, clock=clock, sleep=sleep)
-        self._waiting = Wait(self._describe, contact)
+        self._outage_retry = OutageRetry(outage_timeout_ms, contact, reached=lambda: True, clock=clock, sleep=sleep)
+        self._waiting = Stall(self._describe, contact)
         self._parts = DeliveryParts(
             client,
             producer,
@@ -139,7 +139,7 @@ class Producer:
         self._partition_counts = PartitionCounts(
             client,
             self._leaders,
-            self._patience,
+            self._outage_retry,
             self._unknown_topic_ms,
             records=self._state.counts,
             clock=self._clock.wall,
@@ -362,5 +362,5 @@ class Producer:
 
     def _identify(self, topic_partition: TopicPartition) -> None:
         if self._mode.idempotent and self._state.sequences.producer_id < 0:
-            identity = self._mode.fetch_identity(self._client, self._patience, topic_partition.topic)
+            identity = self._mode.fetch_identity(self._client, self._outage_retry, topic_partition.topic)
             self._state.sequences.identify(identity.producer_id, identity.producer_epoch)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.errors import unknown_topic
-from pyspark_kafka.client.cluster.exchanges import call_brokers
+from pyspark_kafka.client.cluster.fanout import call_brokers
 from pyspark_kafka.client.cluster.leaders import leaderless
+from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.lookups import log_sizes, offset_messages
-from pyspark_kafka.client.retry import Action, attempts, decide
+from pyspark_kafka.client.retry import RetryAction, attempts, decide
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
@@ -20,7 +20,7 @@ from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pyspark_kafka.client.cluster.exchanges import BrokerResponse
+    from pyspark_kafka.client.cluster.fanout import BrokerResponse
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.client.deadline import Deadline
@@ -119,7 +119,7 @@ class _Survey:
     def find(self, spec: OffsetSpec, isolation_level: IsolationLevel) -> None:
         """Look up an offset of each partition without a failure so far; leaders that moved are followed."""
         pending = [tp for tp, facts in self.facts.items() if facts.error is None]
-        for look in attempts(self._client.backoff(), deadline=self._deadline, most=_LOOKS):
+        for look in attempts(self._client.backoff(), deadline=self._deadline, max_attempts=_LOOKS):
             if look > 1 and not self._found_leaders_again(pending):
                 return
             asked = [tp for tp in pending if self.facts[tp].error is None]
@@ -157,7 +157,7 @@ class _Survey:
     def _may_pass(self, facts: LogFacts) -> bool:
         """Return whether a failure is worth another look at the leader."""
         error = facts.error
-        if error is None or isinstance(error, DeadlineError) or decide(error).action is Action.FAIL:
+        if error is None or isinstance(error, DeadlineError) or decide(error).action is RetryAction.FAIL:
             return False
         return not isinstance(error, BrokerError) or error.condition != "UNKNOWN_TOPIC"
 

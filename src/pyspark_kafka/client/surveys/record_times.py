@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from pyspark_kafka.client.cluster.exchanges import call_brokers
+from pyspark_kafka.client.cluster.fanout import call_brokers
 from pyspark_kafka.client.fetch.request import LAST_VERSION_WITH_NAMES, FetchPosition, build_fetch_request
 from pyspark_kafka.client.fetch.response import OLDEST_VERSION, FetchResponse, parse_fetch_response
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
@@ -34,9 +34,9 @@ _KIB, _MIB = 1 << 10, 1 << 20
 _ROOMS = (2 * _KIB, 64 * _KIB, 1 * _MIB + 12 * _KIB)
 # For a batch that is larger still: a partition alone has its first batch whole, whatever its size.
 _ALONE = 1
-_MOST_IN_RESPONSE = 8 * _MIB
+_MAX_IN_RESPONSE = 8 * _MIB
 # What all responses together may take; then times are left unknown.
-_MOST_BYTES = 64 * _MIB
+_MAX_BYTES = 64 * _MIB
 _HAS_DELETE_HORIZON = 0x40
 # A batch whose records are that close in time is not decoded to tell one from the other.
 _CLOSE_MS = 1_000
@@ -62,7 +62,7 @@ def fetch_record_times(
     positions: Sequence[tuple[PartitionMetadata, int]],
     deadline: Deadline,
     *,
-    max_bytes: int = _MOST_BYTES,
+    max_bytes: int = _MAX_BYTES,
 ) -> RecordTimes:
     """Look up the time of the record at a position, for any number of partitions.
 
@@ -140,7 +140,7 @@ class _TimeLane:
         self._room = next(number for number, queue in enumerate(self.rooms) if queue)
         queue = self.rooms[self._room]
         room = (*_ROOMS, _ALONE)[self._room]
-        most = 1 if room == _ALONE else max(1, _MOST_IN_RESPONSE // room)
+        most = 1 if room == _ALONE else max(1, _MAX_IN_RESPONSE // room)
         taken = [queue.popleft() for _ in range(min(most, len(queue)))]
         self._asked = {leader.topic_partition: (leader, position) for leader, position in taken}
         return _TimesRequest(taken, room)
@@ -187,7 +187,7 @@ class _TimesRequest(FramedRequest):
             FetchPosition(leader.topic_partition, position, None, leader.leader_epoch, room)
             for leader, position in positions
         ]
-        self._request, _ = build_fetch_request(wanted, options, max_bytes=_MOST_IN_RESPONSE, rack=None)
+        self._request, _ = build_fetch_request(wanted, options, max_bytes=_MAX_IN_RESPONSE, rack=None)
         self._count = len(wanted)
 
     @property

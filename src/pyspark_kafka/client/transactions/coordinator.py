@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark_kafka.client.cluster.any_broker import call_any_broker
 from pyspark_kafka.client.wire.messages import ErrorCode, FindCoordinatorRequest, InitProducerIdRequest, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.client.wire.versions import MAX_FIND_VERSION
@@ -96,7 +95,7 @@ def find_coordinator(client: KafkaClient, transactional_id: str, deadline: Deadl
         TransportError: no broker can be reached.
     """
     request = FindCoordinatorRequest(key=transactional_id, key_type=_TRANSACTION_KEY)
-    response, connection = call_any_broker(client, request, deadline, max_version=MAX_FIND_VERSION)
+    response, connection = client.any_broker.call(request, deadline, max_version=MAX_FIND_VERSION)
     if not connection.supports(InitProducerIdRequest):
         raise ProtocolError(
             f"{connection.address} knows no transactions. Nothing was written.",
@@ -121,7 +120,7 @@ def find_group_coordinator(client: KafkaClient, group_id: str, deadline: Deadlin
         TransportError: no broker can be reached.
     """
     request = FindCoordinatorRequest(key=group_id, key_type=_GROUP_KEY)
-    response, connection = call_any_broker(client, request, deadline, max_version=MAX_FIND_VERSION)
+    response, connection = client.any_broker.call(request, deadline, max_version=MAX_FIND_VERSION)
     right = Right("Describe", "group", group_id, granted_by="Read")
     return _broker_id(response, connection, f"consumer group '{group_id}'", right, group_id=group_id)
 

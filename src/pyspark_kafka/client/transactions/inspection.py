@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.exchanges import call_brokers
+from pyspark_kafka.client.cluster.fanout import call_brokers
 from pyspark_kafka.client.transactions.coordinator import find_coordinator
 from pyspark_kafka.client.wire.messages import (
     DescribeTransactionsRequest,

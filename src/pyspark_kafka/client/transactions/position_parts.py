@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 # A coordinator writes the positions of one request as one record batch, which must fit into the topic of groups.
-_MOST_PARTITIONS = 2_000
-_MOST_BYTES = 512 * 1024
+_MAX_PARTITIONS = 2_000
+_MAX_BYTES = 512 * 1024
 # What a position takes in that topic beside its text and the names of group and topic.
 _BYTES_OF_POSITION = 64
 
@@ -35,11 +35,11 @@ def split_positions(
     while True:
         part: dict[str, dict[int, _T]] = {}
         size = 0
-        for topic_partition, position in islice(left, _MOST_PARTITIONS):
+        for topic_partition, position in islice(left, _MAX_PARTITIONS):
             part.setdefault(topic_partition.topic, {})[topic_partition.partition] = position
             words = f"{group_id}{topic_partition.topic}{text(position)}"
             size += len(words.encode()) + _BYTES_OF_POSITION
-            if size >= _MOST_BYTES:
+            if size >= _MAX_BYTES:
                 break
         if not part:
             return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.wire.missing_rights import ResourceKind, Right
 
 # Brokers explain themselves in a sentence or two; nothing on the wire keeps them from more.
-_LONGEST_DETAIL = 1_000
+_MAX_DETAIL = 1_000
 
 
 @unique
@@ -171,7 +171,7 @@ def error_kind(code: int) -> ErrorKind:
 
 
 def _shown(detail: str) -> str:
-    return printable(detail if len(detail) <= _LONGEST_DETAIL else f"{detail[:_LONGEST_DETAIL]}…")
+    return printable(detail if len(detail) <= _MAX_DETAIL else f"{detail[:_MAX_DETAIL]}…")
 
 
 def broker_error(

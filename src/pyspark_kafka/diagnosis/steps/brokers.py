@@ -38,7 +38,7 @@ def judge_cluster(context: Context) -> Iterator[Finding]:
     client = context.client
     found = client.fetch_metadata((), context.step())
     context.metadata = found
-    connection = client.any_connection(context.step())
+    connection = client.any_broker.connect(context.step())
     release = guess_release(connection.versions.offered)
     facts: dict[str, Any] = {
         "cluster_id": found.cluster_id,
@@ -93,7 +93,7 @@ def judge_advertised(context: Context) -> Iterator[Finding]:
 
 def judge_clock(context: Context) -> Iterator[Finding]:
     """Compare the clocks of this machine and of the controller, if the brokers tell."""
-    told = probe_clock(context.client.any_connection(context.step()), context.step())
+    told = probe_clock(context.client.any_broker.connect(context.step()), context.step())
     if told is None:
         yield Finding(
             "clock",

@@ -101,7 +101,7 @@ def _writing(context: Context) -> Feature:
     _judge_topics(context, feature, names, Operation.WRITE)
     if settings.write is not None and settings.write.producer.idempotence:
         step = context.step()
-        if not context.client.any_connection(step).supports(DescribeClusterRequest):
+        if not context.client.any_broker.connect(step).supports(DescribeClusterRequest):
             feature.unknown.append("IDEMPOTENT_WRITE on the cluster, which brokers before Kafka 2.8 want")
     if feature.needed and topic is None:
         feature.about = "the topics that rows name"
@@ -120,7 +120,7 @@ def _judge_topics(context: Context, feature: Feature, names: list[str], operatio
     if not names:
         return
     step = context.step()
-    told = probe_topic_rights(context.client.any_connection(step), names, step)
+    told = probe_topic_rights(context.client.any_broker.connect(step), names, step)
     for name in names:
         operations = told.get(name)
         if name not in told and _is_hidden(context, name):
@@ -167,7 +167,7 @@ def _told(feature: Feature) -> Iterator[None]:
 
 def _judge_id(context: Context, feature: Feature, given: str | None, tried: str, *, prefix: str = _PREFIX) -> None:
     step = context.step()
-    held = may_write_transactions(context.client.any_connection(step), tried, step)
+    held = may_write_transactions(context.client.any_broker.connect(step), tried, step)
     if held is None:
         feature.unknown.append("the brokers offer no transactions to this client")
     elif not held:
@@ -178,7 +178,7 @@ def _judge_id(context: Context, feature: Feature, given: str | None, tried: str,
 
 def _judge_group(context: Context, feature: Feature, group: str | None) -> None:
     step = context.step()
-    held = may_read_group(context.client.any_connection(step), group or f"{_PREFIX}{_ANY_QUERY}", step)
+    held = may_read_group(context.client.any_broker.connect(step), group or f"{_PREFIX}{_ANY_QUERY}", step)
     if held is None:
         feature.unknown.append("the brokers offer no consumer groups to this client")
     elif not held:
@@ -187,7 +187,7 @@ def _judge_group(context: Context, feature: Feature, group: str | None) -> None:
 
 def _judge_commit_topic(context: Context, feature: Feature, topic: str) -> None:
     step = context.step()
-    connection = context.client.any_connection(step)
+    connection = context.client.any_broker.connect(step)
     told = probe_topic_rights(connection, [topic], step)
     if topic in told:
         held = told[topic]

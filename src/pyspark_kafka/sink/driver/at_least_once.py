@@ -42,7 +42,7 @@ class KafkaDataWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
         # The driver's processes pickle this factory and need no client and no codec.
         from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter  # noqa: PLC0415
         from pyspark_kafka.sink.executor.identity_headers import task_origin  # noqa: PLC0415
-        from pyspark_kafka.sink.executor.patience import options_of_task  # noqa: PLC0415
+        from pyspark_kafka.sink.executor.task_options import options_of_task  # noqa: PLC0415
 
         origin = task_origin(self.options, self.query_id, epoch_id, partition_id)
         return KafkaDataWriter(options_of_task(self.options, epoch_id), self.columns, origin)

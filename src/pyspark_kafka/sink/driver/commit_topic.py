@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_kafka.client.admin.topics import NewTopic, create_topics
-from pyspark_kafka.client.cluster.errors import unknown_topic
+from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.probes.rights import Operation, probe_topic_rights
 from pyspark_kafka.client.retry import attempts
 from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
@@ -110,7 +110,7 @@ class CommitTopic:
         """
 
         def attempt(step: Deadline) -> frozenset[int] | None:
-            return probe_topic_rights(self._client.any_connection(step), [self.name], step).get(self.name)
+            return probe_topic_rights(self._client.any_broker.connect(step), [self.name], step).get(self.name)
 
         told = self._client.retrying("Asking what this user may do", self._client.deadline(), attempt)
         # Who sees the topic may describe it: if that is not among the rights, the broker tells none of them.

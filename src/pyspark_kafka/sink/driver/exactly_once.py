@@ -26,7 +26,7 @@ from pyspark_kafka.sink.commit_marker import CommitMarker, batch_fingerprint, de
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.identity_headers import task_origin
 from pyspark_kafka.sink.executor.outbox import KafkaOutboxWriter, PreparedMessage
-from pyspark_kafka.sink.executor.patience import options_of_task
+from pyspark_kafka.sink.executor.task_options import options_of_task
 from pyspark_kafka.sink.spool import SpoolFiles
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.outage import Patience, may_be_outage
+from pyspark_kafka.client.outage import OutageRetry, may_be_outage
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
@@ -120,7 +120,7 @@ class Publisher:
             self._id.fence()
             return self._markers.read(ours.sink_id)
 
-        found = self._patience(has_run).ride_out(f"checking the sink '{ours.sink_id}'", look)
+        found = self._outage_retry(has_run).call(f"checking the sink '{ours.sink_id}'", look)
         if found is not None and found.query_id != ours.query_id:
             judge(found, ours)
 
@@ -151,9 +151,9 @@ class Publisher:
             return MarkerFinding.NOT_COMMITTED
 
         # The sink was checked before its tasks began, so the query has reached it.
-        patience = self._patience(lambda: True)
+        outage_retry = self._outage_retry(lambda: True)
         step = f"committing batch {ours.batch_id} of sink '{ours.sink_id}'"
-        return patience.ride_out(step, attempt, passes=self._passes)
+        return outage_retry.call(step, attempt, passes=self._passes)
 
     def publish_job(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> None:
         """Make a batch write visible; its id is new, so it has no commit marker yet. See `publish`."""
@@ -166,9 +166,9 @@ class Publisher:
         self._topic.check_rights()
         self._publish(self._id.fence(), _JOBS_KEY, ours, chunks, look)
 
-    def _patience(self, reached: Callable[[], bool]) -> Patience:
+    def _outage_retry(self, reached: Callable[[], bool]) -> OutageRetry:
         contact = contact_of(self._client.options.bootstrap_servers)
-        return Patience(self._options.outage_timeout_ms, contact, reached=reached)
+        return OutageRetry(self._options.outage_timeout_ms, contact, reached=reached)
 
     def _passes(self, error: ConnectorError) -> bool:
         """Whether a batch that failed is looked up and written again, for as long as an outage may last."""
@@ -207,9 +207,9 @@ class Publisher:
                     raise
                 _LOG.warning(
                     "Batch %d of sink '%s' has to be looked at again after attempt %d (%s).",
-                    ours.batch_id, ours.sink_id, attempts.made + 1, error.condition,
+                    ours.batch_id, ours.sink_id, attempts.backoff.attempts + 1, error.condition,
                 )  # fmt: skip
-                attempts.pause()
+                time.sleep(attempts.backoff.next_s())
                 renewed = self._renew(transaction, attempts)
                 if look() is MarkerFinding.COMMITTED:
                     return
@@ -222,7 +222,7 @@ class Publisher:
                     renewed = self._id.fence()
                     if look() is MarkerFinding.COMMITTED:
                         return
-                if not attempts.another():
+                if attempts.deadline.expired:
                     raise self._not_committed(ours, attempts, error) from error
                 transaction = renewed
             except BaseException:
@@ -324,8 +324,9 @@ class Publisher:
     @staticmethod
     def _not_committed(ours: CommitMarker, attempts: _Attempts, cause: ConnectorError) -> DeliveryError:
         return DeliveryError(
-            f"Batch {ours.batch_id} of query {ours.query_id} could not be committed in {attempts.made} attempts within "
-            f"{attempts.deadline.elapsed_ms()} ms. Nothing of it is visible. Last failure: {cause.message}",
+            f"Batch {ours.batch_id} of query {ours.query_id} could not be committed in {attempts.backoff.attempts} "
+            f"attempts within {attempts.deadline.elapsed_ms()} ms. Nothing of it is visible. "
+            f"Last failure: {cause.message}",
             condition="TRANSACTION_NOT_COMMITTED",
             hint=cause.hint or "See what the brokers' logs say of the transactional id; run the query again.",
             facts={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
@@ -347,27 +348,23 @@ class Publisher:
             )  # fmt: skip
 
 
+@dataclass(slots=True)
 class _Attempts:
-    """How often a batch was tried, and whether it is tried again: until the delivery timeout."""
+    """How often a batch was tried, and what was done about other drivers since.
 
-    def __init__(self, deadline: Deadline, backoff: Backoff) -> None:
-        self.deadline = deadline
-        self.made = 0
-        # How often the id was taken from another driver, and the seconds of outage until then.
-        self.taken_back = 0
-        self.outage_s = 0.0
-        self._backoff = backoff
+    Attributes:
+        deadline: until when it is tried again.
+        backoff: the pauses; its `attempts` are those that failed.
+        taken_back: how often the id was taken from another driver.
+        outage_s: the seconds of outage until then.
+    """
 
-    def pause(self) -> None:
-        """Count an attempt that failed, and wait before anything else is asked."""
-        self.made += 1
-        time.sleep(self._backoff.next_s())
+    deadline: Deadline
+    backoff: Backoff
+    taken_back: int = 0
+    outage_s: float = 0.0
 
     @property
     def may_take_back(self) -> bool:
         """Whether the id may be taken from another driver once more."""
         return self.taken_back < _MAX_TAKEN_BACK
-
-    def another(self) -> bool:
-        """Whether there is time for one more attempt."""
-        return not self.deadline.expired

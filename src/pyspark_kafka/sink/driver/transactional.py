@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.client.cluster.pool import borrow_client, learned_servers
-from pyspark_kafka.client.outage import Patience
+from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.retry import Backoff, attempts
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.group_positions import GroupPosition, GroupPositions
@@ -26,7 +26,7 @@ from pyspark_kafka.errors import AccessError, CapabilityError, DeliveryError, Op
 from pyspark_kafka.interrupt import carried
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
-from pyspark_kafka.sink.executor.patience import options_of_task
+from pyspark_kafka.sink.executor.task_options import options_of_task
 from pyspark_kafka.sink.source_positions import (
     UNKNOWN_ID,
     LaneRecord,
@@ -153,13 +153,13 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
                 self._group = GroupPositions(client, group_id).fetch()
 
         step = f"taking over the transactions of query {query_id}"
-        self._patience().ride_out(step, attempt)
+        self._outage_retry().call(step, attempt)
         check_owned(self._group, query_id, group_id)
         known = restored(record, self._group)
         if known != record:
             # Lanes that were not fenced yet may have committed since.
             self._record = record = known
-            self._patience().ride_out(step, attempt)
+            self._outage_retry().call(step, attempt)
         self._has_taken_over = True
 
     def committedOffset(self, start: Offset) -> str:
@@ -190,9 +190,9 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
                 self._set_group(behind)
 
         step = f"preparing {lanes} lanes of query {self._factory.query_id}"
-        for number in attempts(Backoff.constant(0), most=_MAX_ATTEMPTS):
+        for number in attempts(Backoff.constant(0), max_attempts=_MAX_ATTEMPTS):
             try:
-                self._patience().ride_out(step, attempt)
+                self._outage_retry().call(step, attempt)
                 break
             except (TransactionInDoubtError, TransactionLostError):
                 # An outage, or another driver: which of them, the next takeover tells.
@@ -340,11 +340,11 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             with borrow_client(self._options.connection) as client:
                 return _topic_ids(client, topics)
 
-        return self._patience().ride_out("looking up topics", attempt)
+        return self._outage_retry().call("looking up topics", attempt)
 
-    def _patience(self) -> Patience:
+    def _outage_retry(self) -> OutageRetry:
         contact = contact_of(self._options.connection.bootstrap_servers)
-        return Patience(self._options.outage_timeout_ms, contact, reached=lambda: contact.known)
+        return OutageRetry(self._options.outage_timeout_ms, contact, reached=lambda: contact.known)
 
 
 def _topic_ids(client: KafkaClient, topics: set[str]) -> dict[str, str]:

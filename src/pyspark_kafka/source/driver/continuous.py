@@ -320,7 +320,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         topics = _topics(position)
         pauses = Backoff.constant(self._options.connection.retry_backoff_ms)
         found = self._losses.without_deleted(position, lambda: self._offset_reader.fetch_assignment(topics))
-        for _ in attempts(pauses, most=_LOOKS):
+        for _ in attempts(pauses, max_attempts=_LOOKS):
             if position.keys() <= set(found.partitions):
                 break
             found = self._losses.without_deleted(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.lookups.missing_topics import explain_missing_topic
-from pyspark_kafka.client.outage import Patience
+from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.retry import Backoff, attempts
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError, listed
@@ -67,7 +67,7 @@ class KafkaOffsetReader:
         self._isolation_level = isolation_level
         self._attempts = attempts
         self._retry_interval_ms = retry_interval_ms
-        self._patience = Patience(outage_timeout_ms, contact_of(connection.bootstrap_servers))
+        self._outage_retry = OutageRetry(outage_timeout_ms, contact_of(connection.bootstrap_servers))
 
     @classmethod
     def from_options(cls, options: BatchReadOptions | StreamReadOptions) -> KafkaOffsetReader:
@@ -256,7 +256,7 @@ class KafkaOffsetReader:
             read_topics: topics that the query has read: they existed.
         """
         name = f"{step} of {self._subscription.describe()}"
-        return self._patience.ride_out(name, lambda: self._attempting(step, call, read_topics))
+        return self._outage_retry.call(name, lambda: self._attempting(step, call, read_topics))
 
     def _attempting(self, step: str, call: Callable[[KafkaClient], T], read_topics: Collection[str]) -> T:
         for attempt in self._attempt_numbers():
@@ -295,7 +295,7 @@ class KafkaOffsetReader:
         raise RuntimeError("the last look returns or raises")
 
     def _attempt_numbers(self) -> Iterator[int]:
-        return attempts(Backoff.constant(self._retry_interval_ms), most=self._attempts)
+        return attempts(Backoff.constant(self._retry_interval_ms), max_attempts=self._attempts)
 
 
 def _list_offsets(

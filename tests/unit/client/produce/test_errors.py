@@ -159,7 +159,7 @@ def test_silent_broker_leaves_the_records_unknown() -> None:
     assert error.condition == "DELIVERY_TIMED_OUT"
     assert "delivered 0, not delivered 0, unknown 1" in str(error)
     assert len(cluster.requests) == 3
-    assert all(connection.closed for connection in cluster.connections)
+    assert all(connection.closed for connection in cluster.opened)
 
 
 def test_topic_that_never_was_fails_after_15_seconds_naming_it() -> None:
@@ -324,4 +324,4 @@ def test_interrupt_makes_the_producer_unusable_and_closes_its_connections() -> N
         send_numbered(producer, ORDERS_0, 2, 3, size=400_000)
     with pytest.raises(ProtocolError, match=r"PRODUCER_INTERRUPTED.*KeyboardInterrupt.*delivered 1, "):
         producer.flush()
-    assert all(connection.closed for connection in cluster.connections)
+    assert all(connection.closed for connection in cluster.opened)

@@ -60,11 +60,11 @@ def test_session_that_is_old_takes_no_more_batches_and_loses_none(acks: int) -> 
         for number in range(1, 31):
             send_numbered(producer, ORDERS_0, number)
             if number % 10 == 0:
-                cluster.connections[-1].session_is_old = True
+                cluster.opened[-1].session_is_old = True
         producer.flush()
         assert producer.metrics.retries == 0
     assert cluster.values(0) == numbers(*range(1, 31))
-    assert len(cluster.given_back) == len(cluster.connections) >= 2
+    assert len(cluster.given_back) == len(cluster.opened) >= 2
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 12])
@@ -507,7 +507,7 @@ def test_producer_connects_to_nothing_before_the_first_batch() -> None:
     with make_producer(cluster) as producer:
         producer.flush()
         producer.poll()
-    assert cluster.connections == []
+    assert cluster.opened == []
     assert cluster.lookups == 0
 
 

@@ -90,9 +90,9 @@ def test_warm_task_asks_nothing_before_it_writes(pool: ProducerPool, cluster: Me
 
 def test_idle_producer_holds_no_connection(pool: ProducerPool, cluster: MemoryCluster) -> None:
     write(pool, b"a")
-    assert cluster.given_back == cluster.connections
+    assert cluster.given_back == cluster.opened
     write(pool, b"b")
-    assert cluster.given_back == cluster.connections
+    assert cluster.given_back == cluster.opened
 
 
 def test_new_partitions_are_seen_when_metadata_is_old(cluster: MemoryCluster) -> None:
@@ -218,7 +218,7 @@ def test_producer_that_is_idle_longest_is_dropped_beyond_the_bound(cluster: Memo
 
 
 def test_producer_of_too_many_partitions_is_not_kept(pool: ProducerPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(producer_pool, "_MOST_PARTITIONS", 1)
+    monkeypatch.setattr(producer_pool, "_MAX_PARTITIONS", 1)
     write(pool, b"a")
     assert len(pool) == 1
     write(pool, b"b", to=ORDERS_1)

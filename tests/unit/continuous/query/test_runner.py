@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_kafka.client.outage import Patience
+from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.waiting import Contact
 from pyspark_kafka.continuous.query import runner
 from pyspark_kafka.continuous.query.runner import QueryRunner
@@ -158,7 +158,7 @@ def test_error_that_another_run_does_not_mend_is_raised_by_a_stopped_query_too(m
 def test_wait_for_the_end_of_an_outage_ends_when_the_query_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """As planning does it, on the thread of the query."""
     asked, contact, tries = threading.Event(), Contact(), list[int]()
-    patience = Patience(600_000, contact, reached=lambda: True)
+    patience = OutageRetry(600_000, contact, reached=lambda: True)
 
     def attempt() -> None:
         tries.append(1)
@@ -167,7 +167,7 @@ def test_wait_for_the_end_of_an_outage_ends_when_the_query_is_stopped(monkeypatc
 
     def plan(runner: QueryRunner) -> None:
         runner._control.stop_asked = asked
-        patience.ride_out("listing partitions", attempt)
+        patience.call("listing partitions", attempt)
 
     nothing: Any = None
     stream: Any = SimpleNamespace(hasReached=None, stop=lambda: None)

@@ -16,7 +16,7 @@ def findings(monkeypatch: pytest.MonkeyPatch, *, held: bool, **options: str) -> 
     """Return what is found about a stream whose user may do all but, perhaps, read the group."""
     read = parse_stream_read_options({"kafka.bootstrap.servers": "a:1", "subscribe": "t", **options})
     settings = SimpleNamespace(read=read, write=None, topics=(), connection=read.connection)
-    client = SimpleNamespace(any_connection=lambda _: None)
+    client = SimpleNamespace(any_broker=SimpleNamespace(connect=lambda _: None))
     context: Any = SimpleNamespace(
         settings=settings, client=client, step=lambda: None, usable=[("a", 1)], metadata=None
     )

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.client.cluster.errors import unknown_topic
-from pyspark_kafka.client.cluster.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata
+from pyspark_kafka.client.cluster.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata, unknown_topic
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.delivery.lanes import InFlightRequest
 from pyspark_kafka.client.produce.request import ProduceFrame
-from pyspark_kafka.client.retry import Action, decide
+from pyspark_kafka.client.retry import RetryAction, decide
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Dispatcher:
             lane.connection.send(frame, max_version=self._parts.mode.max_produce_version, timeout_ms=timeout_ms)
         except ConnectorError as error:
             self._failures.lose(lane, error)
-            if decide(error).action is Action.FAIL:
+            if decide(error).action is RetryAction.FAIL:
                 topic_partition = batches[0].topic_partition
                 raise produce_errors.unreachable(self._state, topic_partition, "sending a request", error) from error
             return
@@ -181,7 +181,7 @@ class Dispatcher:
             if waited_ms >= self._parts.unknown_topic_ms:
                 known = self._parts.leaders.known_count(topic_partition.topic)
                 raise produce_errors.no_such_partition(self._state, topic_partition, waited_ms, known) from reason
-            if reason.condition != "UNKNOWN_TOPIC" and decide(reason).action is Action.FAIL:
+            if reason.condition != "UNKNOWN_TOPIC" and decide(reason).action is RetryAction.FAIL:
                 self._failures.put_off([topic_partition], "looking up its leader", reason, None)
         if missing:
             self._failures.postpone(missing)

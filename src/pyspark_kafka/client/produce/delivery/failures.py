@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.outage import may_be_outage
 from pyspark_kafka.client.produce import errors as produce_errors
-from pyspark_kafka.client.retry import Action, decide
+from pyspark_kafka.client.retry import RetryAction, decide
 from pyspark_kafka.errors import AccessError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Failures:
         if isinstance(error, AccessError):
             raise produce_errors.refused_access(self._state, first, step, error) from error
         passes = self._parts.outage_timeout_ms > 0 and may_be_outage(error)
-        if decide(error).action is Action.FAIL and not passes:
+        if decide(error).action is RetryAction.FAIL and not passes:
             raise produce_errors.unreachable(self._state, first, step, error) from error
         for topic_partition in topic_partitions:
             self.note(topic_partition, error, broker)

@@ -132,7 +132,7 @@ class ProduceLanes:
         """
         if broker_id in self._dials:
             return None
-        connection = self._client.borrow_idle(broker_id)
+        connection = self._client.connections.take_idle(broker_id)
         if connection is None:
             self._client.connect(self._dials, broker_id, deadline)
             return None
@@ -171,14 +171,14 @@ class ProduceLanes:
     def rest(self, lane: ProduceLane) -> None:
         """Close a lane with nothing in flight; its connection goes back to the client."""
         del self._lanes[lane.broker_id]
-        self._client.give_back(lane.broker_id, lane.connection)
+        self._client.connections.give_back(lane.broker_id, lane.connection)
 
     def close(self) -> None:
         """Return the connections to the client, and give up those that are being made."""
         self._dials.close()
         lanes, self._lanes = list(self), {}
         for lane in lanes:
-            self._client.give_back(lane.broker_id, lane.connection)
+            self._client.connections.give_back(lane.broker_id, lane.connection)
 
     def close_connections(self) -> None:
         """Close all connections: a request may be half sent."""

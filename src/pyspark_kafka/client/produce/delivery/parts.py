@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.produce.batches.state import ProducerState
     from pyspark_kafka.client.produce.identity import WriteMode
     from pyspark_kafka.client.produce.leaders import PartitionLeaders
-    from pyspark_kafka.client.waiting import Wait
+    from pyspark_kafka.client.waiting import Stall
     from pyspark_kafka.options import ProducerOptions
 
 
@@ -41,7 +41,7 @@ class DeliveryParts:
     state: ProducerState
     limits: TopicLimits
     leaders: PartitionLeaders
-    waiting: Wait
+    waiting: Stall
     clock: DeliveryClock
     bulk: bool
     unknown_topic_ms: int

@@ -103,7 +103,7 @@ class Receiver:
             if moved:
                 reason = produce_errors.left_silent(lane.connection.address, moved[0], lane.silent_s(now))
                 self._failures.lose(lane, reason)
-                self._parts.client.drop_idle_connections(lane.broker_id)
+                self._parts.client.connections.drop_idle(lane.broker_id)
                 left = True
         return left
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.source.driver.reporting.log_rate_limiter import LogRateLimiter
 from pyspark_kafka.source.driver.reporting.newest_only import NewestOnly
-from pyspark_kafka.source.driver.reporting.warning_pace import WarningPace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ class CommittedGroup:
         self._newest: Mapping[TopicPartition, int] | None = None
         # Until when those that brokers refused are left out; the others are committed meanwhile.
         self._refused_until: dict[TopicPartition, float] = {}
-        self._pace = WarningPace(_WARN_EVERY_S)
+        self._log_limiter = LogRateLimiter(_WARN_EVERY_S)
         self._thread: NewestOnly[Mapping[TopicPartition, int]] = NewestOnly(
             f"commits to group {group_id}", self._commit, pause_s=_PAUSE_S, clock=clock
         )
@@ -118,11 +118,11 @@ class CommittedGroup:
         self._refused_until = {tp: until for tp, until in self._refused_until.items() if tp in ends}
         if refused:
             self._warn(f"The ends of finished batches in {len(refused):,} partitions", next(iter(refused.values())))
-        elif not self._refused_until and self._pace.clear(self.group_id):
+        elif not self._refused_until and self._log_limiter.clear(self.group_id):
             _LOG.info("The ends of finished batches are committed to consumer group '%s' again.", self.group_id)
 
     def _warn(self, what: str, error: ConnectorError) -> None:
-        if self._pace.is_due(self.group_id, self._clock()):
+        if self._log_limiter.is_due(self.group_id, self._clock()):
             _LOG.warning(
                 "%s could not be committed to consumer group '%s', where Kafka's tools see them. The query continues, "
                 "and tries again. %s",

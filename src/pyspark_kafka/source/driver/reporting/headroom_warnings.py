@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.planning.retention import HeadroomReason
+from pyspark_kafka.source.driver.reporting.log_rate_limiter import LogRateLimiter
 from pyspark_kafka.source.driver.reporting.newest_only import NewestOnly
-from pyspark_kafka.source.driver.reporting.warning_pace import WarningPace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,7 +77,7 @@ class HeadroomWarnings:
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._connection, self._warn_ms, self._clock, self._now_ms = connection, warn_ms, clock, now_ms
-        self._pace = WarningPace(_WARN_EVERY_S, most=_MAX_TOPICS)
+        self._log_limiter = LogRateLimiter(_WARN_EVERY_S, max_subjects=_MAX_TOPICS)
         self._policies: dict[str, RetentionPolicy] = {}
         self._policies_at = -_POLICIES_S
         # Ends, and when they were looked up: how fast logs grow is seen between two looks.
@@ -109,14 +109,14 @@ class HeadroomWarnings:
             with borrow_client(self._connection) as client:
                 short = self._find_short(client, positions, client.deadline())
         except ConnectorError as error:
-            if self._pace.is_due("", self._clock()):
+            if self._log_limiter.is_due("", self._clock()):
                 _LOG.warning("How long records of this query stay is not known; the query continues. %s", error)
             return
         by_topic: dict[str, list[Short]] = defaultdict(list)
         for each in short:
             by_topic[each.topic_partition.topic].append(each)
         for topic, found in by_topic.items():
-            if self._pace.is_due(f"topic {topic}", self._clock()):
+            if self._log_limiter.is_due(f"topic {topic}", self._clock()):
                 self._warn(topic, sorted(found, key=lambda each: each.headroom.ms or 0), len(positions))
 
     def _find_short(
@@ -149,7 +149,7 @@ class HeadroomWarnings:
         from pyspark_kafka.client.surveys.positions import fetch_policies  # noqa: PLC0415 - as above
 
         self._policies, failures = fetch_policies(client, topics, deadline)
-        if failures and self._pace.is_due("configurations", self._clock()):
+        if failures and self._log_limiter.is_due("configurations", self._clock()):
             topic = min(failures)
             _LOG.warning(
                 "How long records stay is not known of %d topics, such as '%s'; the query continues. %s",

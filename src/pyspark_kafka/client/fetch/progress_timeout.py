@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.errors import no_progress
 from pyspark_kafka.client.outage import may_be_outage, outage_error
-from pyspark_kafka.client.waiting import Wait, contact_of
+from pyspark_kafka.client.waiting import Stall, contact_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SILENT_S = 1.0
 
 
-class FetchPatience:
+class ProgressTimeout:
     """The time of one read without progress: `poll_timeout_ms`; in an outage `outage_timeout_ms`, if it is longer.
 
     An end of a range that is not visible, while brokers respond, is no outage. Ranges without an end may wait forever.
@@ -51,7 +51,7 @@ class FetchPatience:
         self._silent_s = fetch.max_wait_ms / 1000 + _SILENT_S
         self._in_outage = False
         self._reported: ConnectorError | None = None
-        self.wait = Wait(self._describe, self._contact)
+        self.wait = Stall(self._describe, self._contact)
 
     def begin(self) -> Deadline:
         """Start the time, when the caller comes for records."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 
-class WarningPace:
+class LogRateLimiter:
     """Says for each subject whether a warning about it is due: the first one, and then one in each span.
 
     Args:
         every_s: the span, in seconds.
-        most: how many subjects are remembered; of more, the oldest are forgotten.
+        max_subjects: how many subjects are remembered; of more, the oldest are forgotten.
     """
 
-    def __init__(self, every_s: float, most: int = 1_000) -> None:
-        self._every_s, self._most = every_s, most
+    def __init__(self, every_s: float, max_subjects: int = 1_000) -> None:
+        self._every_s, self._max_subjects = every_s, max_subjects
         self._last: dict[str, float] = {}
 
     def is_due(self, subject: str, now_s: float) -> bool:
@@ -27,7 +27,7 @@ class WarningPace:
             return False
         self._last.pop(subject, None)
         self._last[subject] = now_s
-        if len(self._last) > self._most:
+        if len(self._last) > self._max_subjects:
             del self._last[next(iter(self._last))]
         return True
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
 
-_Exchanges = TypeVar("_Exchanges", bound="Exchanges")
+_Fanout = TypeVar("_Fanout", bound="RequestFanout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class BrokerResponse:
 
 
 @dataclass(slots=True)
-class _Exchange:
+class _PendingRequest:
     """A request: pending until there is a connection, then in flight."""
 
     request: Any
@@ -55,7 +55,7 @@ class _Exchange:
     min_version: int = 0
 
 
-class Exchanges:
+class RequestFanout:
     """Requests to brokers, at most one to each broker at a time, none of which waits for another.
 
     Connections that are open are used at once; the others are made side by side. A response is received as it arrives:
@@ -73,29 +73,29 @@ class Exchanges:
         self._client = client
         self._deadline = deadline
         self._dials = client.dials()
-        self._exchanges: dict[int, _Exchange] = {}
+        self._pending: dict[int, _PendingRequest] = {}
         self._failed: list[BrokerResponse] = []
         self._done: list[tuple[int, Connection]] = []
 
-    def __enter__(self: _Exchanges) -> _Exchanges:  # noqa: PYI019 - typing.Self needs Python 3.11
+    def __enter__(self: _Fanout) -> _Fanout:  # noqa: PYI019 - typing.Self needs Python 3.11
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._give_back()
-        for broker_id, exchange in self._exchanges.items():
-            if exchange.connection is not None:
+        for broker_id, pending in self._pending.items():
+            if pending.connection is not None:
                 # This closes a connection with a request in flight.
-                self._client.give_back(broker_id, exchange.connection)
-        self._exchanges.clear()
+                self._client.connections.give_back(broker_id, pending.connection)
+        self._pending.clear()
         self._dials.close()
 
     def __contains__(self, broker_id: int) -> bool:
-        return broker_id in self._exchanges
+        return broker_id in self._pending
 
     def __len__(self) -> int:
-        return len(self._exchanges) + len(self._failed)
+        return len(self._pending) + len(self._failed)
 
     def send(self, broker_id: int, request: Any, *, min_version: int = 0) -> None:
         """Send a request to a broker that has none, or begin to connect to it first; `wait` returns the response.
@@ -114,31 +114,31 @@ class Exchanges:
             except ConnectorError as error:
                 self._failed.append(BrokerResponse(broker_id, f"broker {broker_id}", error=error))
                 return
-        exchange = self._exchanges[broker_id] = _Exchange(request, time.monotonic(), node.address)
-        exchange.min_version = min_version
-        connection = self._client.borrow_idle(broker_id)
+        pending = self._pending[broker_id] = _PendingRequest(request, time.monotonic(), node.address)
+        pending.min_version = min_version
+        connection = self._client.connections.take_idle(broker_id)
         if connection is None:
             self._client.connect(self._dials, broker_id, self._deadline)
         else:
-            self._send(broker_id, exchange, connection)
+            self._send(broker_id, pending, connection)
 
     def addresses(self) -> list[str]:
         """Return the addresses of the brokers whose responses are not there yet."""
-        return [exchange.address for exchange in self._exchanges.values()]
+        return [pending.address for pending in self._pending.values()]
 
     def silent_for(self, seconds: float) -> list[int]:
         """Return the brokers that have not responded, or not even been connected to, for that time."""
         before = time.monotonic() - seconds
-        return [broker_id for broker_id, exchange in self._exchanges.items() if exchange.began_at <= before]
+        return [broker_id for broker_id, pending in self._pending.items() if pending.began_at <= before]
 
     def give_up(self, broker_id: int) -> None:
         """Drop the request to a broker, and close the connections to it."""
-        exchange = self._exchanges.pop(broker_id)
-        if exchange.connection is None:
+        pending = self._pending.pop(broker_id)
+        if pending.connection is None:
             self._dials.give_up(broker_id)
         else:
-            exchange.connection.close()
-        self._client.drop_idle_connections(broker_id)
+            pending.connection.close()
+        self._client.connections.drop_idle(broker_id)
 
     def wait(self, timeout_s: float) -> list[BrokerResponse]:
         """Wait until at least one request has its response or has failed.
@@ -149,8 +149,8 @@ class Exchanges:
         self._give_back()
         readable = self._wait(0.0 if self._failed else timeout_s)
         done, self._failed = self._failed, []
-        for broker_id, exchange in list(self._exchanges.items()):
-            connection, respond_by = exchange.connection, exchange.respond_by
+        for broker_id, pending in list(self._pending.items()):
+            connection, respond_by = pending.connection, pending.respond_by
             if connection is None or respond_by is None or not (connection in readable or respond_by.expired):
                 continue
             try:
@@ -163,59 +163,59 @@ class Exchanges:
                 done.append(self._fail(broker_id, error))
                 continue
             if response is not None:
-                del self._exchanges[broker_id]
+                del self._pending[broker_id]
                 self._done.append((broker_id, connection))
                 done.append(BrokerResponse(broker_id, connection.address, connection, response))
         return done
 
     def _wait(self, timeout_s: float) -> set[Connection]:
         """Wait for anything, send to those that are connected by now; return those with something to read."""
-        connections = [each.connection for each in self._exchanges.values() if each.connection is not None]
-        ends = [each.respond_by.remaining_s() for each in self._exchanges.values() if each.respond_by is not None]
+        connections = [each.connection for each in self._pending.values() if each.connection is not None]
+        ends = [each.respond_by.remaining_s() for each in self._pending.values() if each.respond_by is not None]
         others = [self._dials.fileno()] if len(self._dials) else []
         readable = set(wait_readable(connections, max(0.0, min([timeout_s, *ends])), others=others))
         for broker_id, outcome in self._dials.take():
             if isinstance(outcome, Connection):
-                self._send(broker_id, self._exchanges[broker_id], outcome)
+                self._send(broker_id, self._pending[broker_id], outcome)
                 continue
             node = self._client.cached_broker(broker_id)
             error = outcome if node is None else self._client.explain_unreachable(node, outcome)
             self._failed.append(self._fail(broker_id, error))
         return readable
 
-    def _send(self, broker_id: int, exchange: _Exchange, connection: Connection) -> None:
-        if not connection.supports(exchange.request, exchange.min_version):
-            del self._exchanges[broker_id]
+    def _send(self, broker_id: int, pending: _PendingRequest, connection: Connection) -> None:
+        if not connection.supports(pending.request, pending.min_version):
+            del self._pending[broker_id]
             self._done.append((broker_id, connection))
-            self._failed.append(BrokerResponse(broker_id, connection.address, error=_unsupported(connection, exchange)))
+            self._failed.append(BrokerResponse(broker_id, connection.address, error=_unsupported(connection, pending)))
             return
-        exchange.connection = connection
-        exchange.respond_by = self._deadline.within(self._client.options.answer_timeout_ms)
+        pending.connection = connection
+        pending.respond_by = self._deadline.within(self._client.options.answer_timeout_ms)
         try:
-            connection.send(exchange.request, timeout_ms=exchange.respond_by.remaining_s() * 1000)
+            connection.send(pending.request, timeout_ms=pending.respond_by.remaining_s() * 1000)
         except ConnectorError as error:
             self._failed.append(self._fail(broker_id, error))
 
     def _fail(self, broker_id: int, error: ConnectorError) -> BrokerResponse:
-        exchange = self._exchanges.pop(broker_id)
-        if exchange.connection is not None:
-            exchange.connection.close()
+        pending = self._pending.pop(broker_id)
+        if pending.connection is not None:
+            pending.connection.close()
         # The next question, who leads instead, must not go to a broker that has just been silent.
-        self._client.drop_idle_connections(broker_id)
-        return BrokerResponse(broker_id, exchange.address, error=error)
+        self._client.connections.drop_idle(broker_id)
+        return BrokerResponse(broker_id, pending.address, error=error)
 
     def _give_back(self) -> None:
         for broker_id, connection in self._done:
-            self._client.give_back(broker_id, connection)
+            self._client.connections.give_back(broker_id, connection)
         self._done.clear()
 
 
-def _unsupported(connection: Connection, exchange: _Exchange) -> ProtocolError:
+def _unsupported(connection: Connection, pending: _PendingRequest) -> ProtocolError:
     return ProtocolError(
-        f"{connection.address} does not know {exchange.request.name} from version {exchange.min_version} on.",
+        f"{connection.address} does not know {pending.request.name} from version {pending.min_version} on.",
         condition="UNSUPPORTED_VERSION",
         hint="The broker is too old, or a gateway leaves this request out.",
-        facts={"broker": connection.address, "request": exchange.request.name},
+        facts={"broker": connection.address, "request": pending.request.name},
     )
 
 
@@ -230,17 +230,17 @@ def call_brokers(
         client: the cluster.
         requests: by broker id.
         deadline: for all.
-        min_version: see `Exchanges.send`.
+        min_version: see `RequestFanout.send`.
 
     Returns:
         For each request the response, or why there is none.
     """
     found: dict[int, BrokerResponse] = {}
-    with Exchanges(client, deadline) as exchanges:
+    with RequestFanout(client, deadline) as fanout:
         for broker_id, request in requests.items():
-            exchanges.send(broker_id, request, min_version=min_version)
-        while len(exchanges):
-            for done in exchanges.wait(deadline.remaining_s()):
+            fanout.send(broker_id, request, min_version=min_version)
+        while len(fanout):
+            for done in fanout.wait(deadline.remaining_s()):
                 found[done.broker_id] = done
             if deadline.expired:
                 break

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 5.0
 # The longest time that a registry may ask for: it holds all questions of the process.
-_LONGEST_ASKED_S = 60.0
+_MAX_ASKED_S = 60.0
 
 
-class Pace:
+class RegistryBackoff:
     """How long this process waits before it asks a registry again that was away. Safe to use from threads.
 
     The waits double from 0.1 s to 5 s, and half of each is by chance: the tasks of a cluster do not come at once.
@@ -43,11 +43,11 @@ class Pace:
         """
         with self._lock:
             now = self._clock()
-            asked_until = now + min(asked_s, _LONGEST_ASKED_S)
+            asked_until = now + min(asked_s, _MAX_ASKED_S)
             if now < self._not_before:
                 self._not_before = max(self._not_before, asked_until)
                 return
-            longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._failures, 30))
+            longest_s = min(_MAX_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._failures, 30))
             self._failures += 1
             pause_s = longest_s * (0.5 + 0.5 * random.random())  # noqa: S311 - no secret
             self._not_before = max(now + pause_s, asked_until)

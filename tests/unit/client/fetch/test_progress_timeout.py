@@ -9,7 +9,7 @@ import pytest
 
 from kit.fakes.clock import Clock
 from pyspark_kafka.client.fetch.cursor import Cursor
-from pyspark_kafka.client.fetch.patience import FetchPatience
+from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka.client.fetch.request_size import RecordSizes
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -32,7 +32,7 @@ class Scene:
             active=[cursor], last_error=None, waits_for_records=True, forget_errors=lambda: True,
             oldest_request_s=lambda _: in_flight_s,
         )  # fmt: skip
-        self.patience = FetchPatience(options, FETCH, cast("FetchSession", session), self.clock, self.clock.sleep)
+        self.patience = ProgressTimeout(options, FETCH, cast("FetchSession", session), self.clock, self.clock.sleep)
 
 
 def test_broker_that_is_late_by_more_than_a_second_is_an_outage() -> None:

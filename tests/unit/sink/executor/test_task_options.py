@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_kafka.client import waiting
 from pyspark_kafka.options import WriteOptions, parse_write_options
-from pyspark_kafka.sink.executor.patience import options_of_task
+from pyspark_kafka.sink.executor.task_options import options_of_task
 
 SERVERS = {"kafka.bootstrap.servers": "never-asked:9092"}
 

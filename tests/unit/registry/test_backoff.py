@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kit.fakes.clock import Clock
+from pyspark_kafka.registry.backoff import RegistryBackoff
 from pyspark_kafka.registry.guard import parse_retry_after
-from pyspark_kafka.registry.pace import Pace
 
 
 @pytest.fixture
@@ -13,44 +13,44 @@ def clock() -> Clock:
 
 
 def test_waits_grow_with_each_outage(clock: Clock) -> None:
-    pace = Pace(clock)
-    assert pace.wait_s() == 0
+    backoff = RegistryBackoff(clock)
+    assert backoff.wait_s() == 0
     for longest_s in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0):
-        pace.failed()
-        wait_s = pace.wait_s()
+        backoff.failed()
+        wait_s = backoff.wait_s()
         assert longest_s / 2 <= wait_s <= longest_s
         clock.now += wait_s + 0.001
-        assert pace.wait_s() == 0
+        assert backoff.wait_s() == 0
 
 
 def test_threads_that_meet_the_same_outage_count_it_once(clock: Clock) -> None:
-    pace = Pace(clock)
+    backoff = RegistryBackoff(clock)
     for _ in range(8):
-        pace.failed()
-    assert 0.05 <= pace.wait_s() <= 0.1
+        backoff.failed()
+    assert 0.05 <= backoff.wait_s() <= 0.1
     clock.now += 0.11
-    pace.failed()
-    assert 0.1 <= pace.wait_s() <= 0.2
+    backoff.failed()
+    assert 0.1 <= backoff.wait_s() <= 0.2
 
 
 def test_answer_ends_the_waits(clock: Clock) -> None:
-    pace = Pace(clock)
-    pace.failed()
-    pace.answered()
-    assert pace.wait_s() == 0
-    pace.failed()
-    assert pace.wait_s() <= 0.1
+    backoff = RegistryBackoff(clock)
+    backoff.failed()
+    backoff.answered()
+    assert backoff.wait_s() == 0
+    backoff.failed()
+    assert backoff.wait_s() <= 0.1
 
 
 def test_registry_that_asks_for_time_is_left_alone_for_it(clock: Clock) -> None:
-    pace = Pace(clock)
-    pace.failed(7.0)
-    assert pace.wait_s() == 7.0
+    backoff = RegistryBackoff(clock)
+    backoff.failed(7.0)
+    assert backoff.wait_s() == 7.0
     # Another thread, of which it asks for more; it cannot ask for ever.
-    pace.failed(9.0)
-    assert pace.wait_s() == 9.0
-    pace.failed(1e9)
-    assert pace.wait_s() == 60.0
+    backoff.failed(9.0)
+    assert backoff.wait_s() == 9.0
+    backoff.failed(1e9)
+    assert backoff.wait_s() == 60.0
 
 
 @pytest.mark.parametrize(
