@@ -1,21 +1,19 @@
 """Calls that are tried again: attempts, delays with jitter, a deadline, and the story of the attempts in the error.
 
-The waiting is tenacity's; this module adds what a connector needs: only retriable failures are tried again, the last
-attempt ends within the deadline, and the final error names every attempt.
+Only retriable failures are tried again, no attempt starts after the deadline, and the final error names every attempt.
 """
 
 from __future__ import annotations
 
+import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.errors import ConnectorError, RetryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from tenacity import RetryCallState
 
 _T = TypeVar("_T")
 
@@ -66,30 +64,6 @@ class RetryPolicy:
             raise ValueError(f"jitter of a RetryPolicy must be between 0 and 1, not {self.jitter}")
 
 
-@dataclass
-class _Story:
-    policy: RetryPolicy
-    clock: Callable[[], float]
-    lines: list[str] = field(default_factory=list)
-    began: float = 0.0
-
-    def note(self, error: BaseException) -> None:
-        after_ms = (self.clock() - self.began) * 1000
-        self.lines.append(f"attempt {len(self.lines) + 1} after {after_ms:,.0f} ms: {type(error).__name__}: {error}")
-
-    def is_over(self, state: RetryCallState) -> bool:
-        pause_ms = (state.upcoming_sleep or 0.0) * 1000
-        late = (self.clock() - self.began) * 1000 + pause_ms > self.policy.deadline_ms
-        return late or state.attempt_number >= self.policy.attempts
-
-    def text(self) -> str:
-        shown = self.lines
-        if len(shown) > _SHOWN_ATTEMPTS:
-            half = _SHOWN_ATTEMPTS // 2
-            shown = [*shown[:half], f"({len(shown) - _SHOWN_ATTEMPTS} more attempts)", *shown[-half:]]
-        return "; ".join(shown)
-
-
 def retry(
     call: Callable[[], _T],
     *,
@@ -113,42 +87,39 @@ def retry(
         RetryError: attempts or time are used up; names every attempt; the last failure is its cause.
         Exception: whatever `call` raised, if the policy does not call it retriable.
     """
-    import tenacity  # noqa: PLC0415 - only programs that retry need it
-
     policy = policy or RetryPolicy()
-    story = _Story(policy, clock)
-    # tenacity's own jitter is added on top; a share of the pause keeps short pauses short.
-    base = tenacity.wait_exponential(multiplier=policy.initial_delay_ms / 1000, max=policy.max_delay_ms / 1000)
-
-    def pause(state: RetryCallState) -> float:
-        import random  # noqa: PLC0415
-
-        own = base(state) * random.uniform(1 - policy.jitter, 1 + policy.jitter)  # noqa: S311 - not for secrets
-        failure = state.outcome.exception() if state.outcome else None
-        return own + max(0.0, (policy.asked_pause_ms(failure) or 0) / 1000 if failure else 0.0)
-
-    def attempt() -> _T:
+    began = clock()
+    lines: list[str] = []
+    while True:
         try:
             return call()
         except Exception as error:
-            story.note(error)
-            raise
+            elapsed_ms = (clock() - began) * 1000
+            lines.append(f"attempt {len(lines) + 1} after {elapsed_ms:,.0f} ms: {type(error).__name__}: {error}")
+            if not policy.is_retriable(error):
+                raise
+            pause_ms = _pause_ms(policy, len(lines), error)
+            elapsed_ms = (clock() - began) * 1000
+            if len(lines) >= policy.attempts or elapsed_ms + pause_ms > policy.deadline_ms:
+                raise RetryError(
+                    f"Gave up {what} after {len(lines)} attempts in {elapsed_ms:,.0f} ms. {_story(lines)}.",
+                    condition="RETRIES_EXHAUSTED",
+                    hint="Look at the last attempt first. If it would pass later, raise 'attempts' or 'deadline_ms'.",
+                    facts={"what": what, "attempts": len(lines)},
+                ) from error
+        sleep(pause_ms / 1000)
 
-    def wait(seconds: float) -> None:
-        sleep(seconds)
 
-    story.began = clock()
-    retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(policy.is_retriable), wait=pause, stop=story.is_over, sleep=wait
-    )
-    try:
-        return retrying(attempt)
-    except tenacity.RetryError as error:
-        last = error.last_attempt.exception()
-        raise RetryError(
-            f"Gave up {what} after {len(story.lines)} attempts in {(clock() - story.began) * 1000:,.0f} ms. "
-            f"{story.text()}.",
-            condition="RETRIES_EXHAUSTED",
-            hint="Look at the last attempt first. If it would pass later, raise 'attempts' or 'deadline_ms'.",
-            facts={"what": what, "attempts": len(story.lines)},
-        ) from last
+def _pause_ms(policy: RetryPolicy, failures: int, error: Exception) -> float:
+    # The exponent is bounded: very many attempts would overflow.
+    base_ms = min(policy.max_delay_ms, policy.initial_delay_ms * 2.0 ** min(failures - 1, 60))
+    # A share of the pause, so that short pauses stay short.
+    own_ms = base_ms * random.uniform(1 - policy.jitter, 1 + policy.jitter)  # noqa: S311 - not for secrets
+    return own_ms + max(0.0, policy.asked_pause_ms(error) or 0.0)
+
+
+def _story(lines: list[str]) -> str:
+    if len(lines) > _SHOWN_ATTEMPTS:
+        half = _SHOWN_ATTEMPTS // 2
+        lines = [*lines[:half], f"({len(lines) - _SHOWN_ATTEMPTS} more attempts)", *lines[-half:]]
+    return "; ".join(lines)
