@@ -17,7 +17,7 @@ from rich.table import Table
 from topics import fill_topic
 
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, FetchOptions

@@ -26,7 +26,7 @@ from session import OURS, jvm_process, start_spark
 from topics import fill_topic
 
 from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions

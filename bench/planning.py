@@ -24,8 +24,8 @@ from rich.table import Table
 from session import OURS, start_spark
 
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
-from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest

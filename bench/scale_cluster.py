@@ -22,7 +22,7 @@ from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import parse_metadata
 from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.model import OffsetRange, TopicPartition

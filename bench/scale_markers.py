@@ -21,7 +21,7 @@ from session import OURS, start_spark
 
 from pyspark_kafka import continuous
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import parse_write_options

@@ -12,8 +12,8 @@ from kit.brokers.requests import TIMEOUT_MS, AskedBroker
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import client_of
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.net.handshake import open_connection
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
 

@@ -8,7 +8,7 @@ The rooms, from the ground up; each imports only what stands above it in this li
 - `tls/`, `login/`: how a connection is encrypted, and says who it is. Neither imports the other.
 - `net/`: one connection to one broker.
 - `cluster/`: which broker to ask: metadata, connections to many brokers, clients that tasks share.
-- `lookups/`: one result for each partition: ends of logs, offsets by time, epochs, sizes.
+- `queries/`: questions that change nothing: ends of logs, offsets by time, epochs, sizes, configurations, rights.
 - `fetch/`, `produce/`, `transactions/`, `admin/`: reading, writing, transactions, topics. None imports another.
 
 Entry point: `client.cluster.pool.borrow_client` lends a `KafkaClient`; `fetch`, `produce` and the others take one.

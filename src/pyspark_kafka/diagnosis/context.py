@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.metadata import ClusterMetadata
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.probes.listener import ListenerFacts
+    from pyspark_kafka.client.queries.listener import ListenerFacts
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.operations.settings import Settings
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.admin.topics import create_topics
-from pyspark_kafka.client.lookups.missing_topics import explain_missing_topic
+from pyspark_kafka.client.queries.missing_topics import explain_missing_topic
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, BrokerError
 

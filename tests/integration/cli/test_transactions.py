@@ -21,8 +21,8 @@ from kit.independent_client import Record, await_committed, produce
 from kit.programs.cli import invoke
 from kit.waiting import eventually
 from pyspark_kafka.cli.transactions import app as transactions
-from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeliveryError

@@ -9,7 +9,7 @@ import pytest
 
 from kit.administration import create_topic
 from kit.reading import client_of
-from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes
+from pyspark_kafka.client.queries.log_sizes import fetch_log_sizes
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.model import TopicPartition

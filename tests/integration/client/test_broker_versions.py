@@ -17,10 +17,10 @@ from kafka import KafkaProducer
 from kit.administration import create_topic, delete_records, delete_topics
 from kit.reading import client_of, read_range
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
-from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.net import handshake
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import (
     CreateTopicsRequest,
     FetchRequest,

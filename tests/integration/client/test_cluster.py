@@ -10,8 +10,8 @@ from kafka import KafkaProducer
 
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.admin.topics import NewTopic, create_topics
-from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.log_sizes import fetch_log_sizes
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest

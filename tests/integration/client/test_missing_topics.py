@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.lookups.missing_topics import cluster_text, explain_missing_topic, find_nearest_topic
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.queries.missing_topics import cluster_text, explain_missing_topic, find_nearest_topic
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 

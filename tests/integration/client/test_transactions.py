@@ -10,8 +10,8 @@ import pytest
 
 from kit.administration import create_topic
 from kit.reading import client_of, read_range
-from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction
 from pyspark_kafka.client.transactions.owner import TransactionalId

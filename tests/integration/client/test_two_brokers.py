@@ -19,9 +19,9 @@ from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.fetch.session import FetchSession
-from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.pool import drop_producers
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import OffsetRange, TopicPartition

@@ -19,7 +19,7 @@ from kit.continuous import FilesTable, StagedTable
 from kit.independent_client import Record, await_committed, consume, consume_committed, produce
 from kit.waiting import eventually
 from pyspark_kafka import continuous
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.errors import CapabilityError, OptionError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest

@@ -12,8 +12,8 @@ from kit.administration import create_partitions
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.admin import topics as admin
 from pyspark_kafka.client.cluster.metadata import ClusterMetadata, TopicMetadata
-from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.offsets import Latest

@@ -14,7 +14,7 @@ from kit.administration import create_partitions
 from kit.independent_client import consume_committed
 from kit.reading import options_for
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError

@@ -16,7 +16,7 @@ from kit.independent_client import Record, consume, produce
 from kit.reading import column_of, drain, options_for
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.errors import CorruptRecordsError, DataLossError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest

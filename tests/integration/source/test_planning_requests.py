@@ -10,7 +10,7 @@ import pytest
 
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, KafkaSourceOffset, Latest
@@ -23,7 +23,7 @@ from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
     from kit.fixtures.wire import WireTrace
-    from pyspark_kafka.client.lookups.offset_messages import OffsetSpec
+    from pyspark_kafka.client.queries.offset_messages import OffsetSpec
     from pyspark_kafka.options import StreamReadOptions
 
 _COUNTS = [3, 300]

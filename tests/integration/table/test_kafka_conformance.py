@@ -12,7 +12,7 @@ import pytest
 from kit.independent_client import Record, consume_committed, produce
 from kit.reading import client_of
 from kit.waiting import eventually
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.connector.filters import EqualTo, Filter, GreaterThan, In, IsNull, LessThan, Not
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest

@@ -39,7 +39,7 @@ from pyspark_kafka.client.fetch.steps import (
     Send,
     WaitUntil,
 )
-from pyspark_kafka.client.lookups.leader_epochs import EpochEnd
+from pyspark_kafka.client.queries.leader_epochs import EpochEnd
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions

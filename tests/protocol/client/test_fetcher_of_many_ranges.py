@@ -18,7 +18,7 @@ from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.fetch.request_size import RecordSize, record_sizes_of
 from pyspark_kafka.client.fetch.steps import FetchLogEnds
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import FetchRequest, ListOffsetsRequest
 from pyspark_kafka.errors import BrokerError, DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition

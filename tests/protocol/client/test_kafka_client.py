@@ -13,8 +13,8 @@ from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.net.handshake import open_connection
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition

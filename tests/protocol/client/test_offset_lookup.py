@@ -13,8 +13,8 @@ from kit.fakes.scripts import Meeting, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import PATIENT
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.lookups import offsets
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries import offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import TopicPartition
@@ -173,7 +173,7 @@ def test_interrupted_look_up_leaves_neither_thread_nor_connection(monkeypatch: p
         def interrupted(_: Any) -> Any:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("pyspark_kafka.client.lookups.offsets._LookUp._receive", lambda *_: interrupted(None))
+        monkeypatch.setattr("pyspark_kafka.client.queries.offsets._LookUp._receive", lambda *_: interrupted(None))
         with pytest.raises(KeyboardInterrupt):
             list_offsets(client, specs)
         assert all(not connection.in_flight for connection in client.connections.all())

@@ -19,7 +19,7 @@ from pyspark_kafka.client.cluster import bootstrap
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, MetadataRequest, SaslHandshakeRequest
 from pyspark_kafka.errors import AccessError, DeadlineError, TransportError
 from pyspark_kafka.model import TopicPartition

@@ -11,15 +11,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.polling import wait_readable
-from pyspark_kafka.errors import ConnectorError, ProtocolError
+from pyspark_kafka.client.wire.missing_rights import name_user
+from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.model import TopicPartition
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 _Fanout = TypeVar("_Fanout", bound="RequestFanout")
 
 
@@ -248,3 +253,55 @@ def call_brokers(
             address = node.address if (node := client.cached_broker(broker_id)) is not None else f"broker {broker_id}"
             found[broker_id] = BrokerResponse(broker_id, address, error=deadline.error(f"Asking {address}"))
     return found
+
+
+def call_leaders(
+    client: KafkaClient,
+    leaders: Iterable[PartitionMetadata],
+    build: Callable[[list[PartitionMetadata]], Any],
+    take: Callable[[BrokerResponse, list[PartitionMetadata]], Mapping[TopicPartition, ConnectorError]],
+    deadline: Deadline,
+    *,
+    min_version: int = 0,
+) -> dict[TopicPartition, ConnectorError]:
+    """Send one request to each leader about its partitions, side by side, once; return which have failed, and why.
+
+    Runs on: driver and executor; blocks until all have responded or failed, or time is over.
+
+    Args:
+        client: the cluster.
+        leaders: the partitions to ask for, with their leaders.
+        build: returns the request for partitions of one leader.
+        take: gets a response and the partitions that it is for; returns those that failed, or raises for all of them.
+        deadline: for all.
+        min_version: see `RequestFanout.send`.
+    """
+    by_broker: dict[int, list[PartitionMetadata]] = {}
+    for leader in leaders:
+        by_broker.setdefault(leader.leader_id, []).append(leader)
+    requests = {broker_id: build(led) for broker_id, led in by_broker.items()}
+    failures: dict[TopicPartition, ConnectorError] = {}
+    for broker_id, done in call_brokers(client, requests, deadline, min_version=min_version).items():
+        led = by_broker[broker_id]
+        error = done.error
+        if error is None:
+            try:
+                failures |= take(done, led)
+                continue
+            except ConnectorError as refused:
+                error = refused
+        failures |= dict.fromkeys([each.topic_partition for each in led], error)
+    for refusal in failures.values():
+        if isinstance(refusal, AccessError):
+            name_user(refusal, client.options)
+    return failures
+
+
+def raise_first(found: Mapping[_K, _V | ConnectorError]) -> dict[_K, _V]:
+    """Return what was found; raise the first error that is in the place of something."""
+    values: dict[_K, _V] = {}
+    for key, value in found.items():
+        if isinstance(value, ConnectorError):
+            raise value
+        values[key] = value
+    return values

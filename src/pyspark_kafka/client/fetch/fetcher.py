@@ -34,8 +34,8 @@ from pyspark_kafka.client.fetch.steps import (
     Send,
     WaitUntil,
 )
-from pyspark_kafka.client.lookups.leader_epochs import fetch_epoch_ends
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.leader_epochs import fetch_epoch_ends
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError
 from pyspark_kafka.offsets import Earliest, Latest

@@ -45,8 +45,8 @@ from pyspark_kafka.client.fetch.steps import (
     Raise,
     WaitUntil,
 )
-from pyspark_kafka.client.lookups.leader_epochs import EpochQuestion
 from pyspark_kafka.client.outage import may_be_outage
+from pyspark_kafka.client.queries.leader_epochs import EpochQuestion
 from pyspark_kafka.client.retry import RetryAction
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.counters import COUNTERS, THROTTLE_SECONDS
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.fetch.cursor import FetchedRecords
     from pyspark_kafka.client.fetch.response import FetchPartitionResponse, FetchResponse
     from pyspark_kafka.client.fetch.steps import ClusterMemory, Lookup, Send, Step
-    from pyspark_kafka.client.lookups.leader_epochs import EpochEnd
+    from pyspark_kafka.client.queries.leader_epochs import EpochEnd
     from pyspark_kafka.model import OffsetRange, TopicPartition
     from pyspark_kafka.options import ConnectionOptions, FetchOptions
 

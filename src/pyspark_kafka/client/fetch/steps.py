@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.metadata import BrokerNode, PartitionMetadata
     from pyspark_kafka.client.fetch.cursor import FetchedRecords
     from pyspark_kafka.client.fetch.request import FetchPosition
-    from pyspark_kafka.client.lookups.leader_epochs import EpochQuestion
+    from pyspark_kafka.client.queries.leader_epochs import EpochQuestion
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import TopicPartition
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.lookups.missing_topics import cluster_text, find_nearest_topic
 from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.batches.producer_batch import RecordCounts
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
+from pyspark_kafka.client.queries.missing_topics import cluster_text, find_nearest_topic
 from pyspark_kafka.client.retry import RetryAction, attempts, decide
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.client.wire.missing_rights import name_user

@@ -1,23 +1,22 @@
-"""The positions of a consumer group without members: read, and set as part of a transaction. Layer: client."""
+"""The positions of consumer groups: read, and, of a group without members, set as part of a transaction.
+
+Layer: client.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.cluster.fanout import raise_first
 from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_group_coordinator
 from pyspark_kafka.client.transactions.errors import raise_for_code
 from pyspark_kafka.client.transactions.open_transaction import Generation
 from pyspark_kafka.client.transactions.position_parts import split_positions
-from pyspark_kafka.client.wire.messages import (
-    ErrorCode,
-    OffsetFetchRequest,
-    TxnOffsetCommitRequest,
-    broker_error,
-)
-from pyspark_kafka.client.wire.missing_rights import Right
+from pyspark_kafka.client.wire.messages import ErrorCode, OffsetFetchRequest, TxnOffsetCommitRequest, broker_error
+from pyspark_kafka.client.wire.missing_rights import Right, name_user
 from pyspark_kafka.client.wire.versions import OFFSET_FETCH_VERSION
-from pyspark_kafka.errors import ProtocolError
+from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -84,19 +83,7 @@ class GroupPositions:
                     hint="Exactly once in a continuous query needs Kafka 2.5 or newer; use at_least_once.",
                     facts={"broker": connection.address},
                 )
-            request = OffsetFetchRequest(group_id=self.group_id, topics=None, require_stable=True)
-            response = connection.call(request, deadline, max_version=OFFSET_FETCH_VERSION)
-            right = Right("Describe", "group", self.group_id, granted_by="Read")
-            self._raise(response.error_code, "Reading the positions", connection, right)
-            found: dict[TopicPartition, GroupPosition] = {}
-            for topic in response.topics:
-                for entry in topic.partitions:
-                    topic_partition = TopicPartition(topic.name, entry.partition_index)
-                    right = Right("Describe", "topic", topic.name, granted_by="Read")
-                    self._raise(entry.error_code, f"Reading the position in {topic_partition}", connection, right)
-                    if entry.committed_offset >= 0:
-                        found[topic_partition] = GroupPosition(entry.committed_offset, entry.metadata or "")
-            return found
+            return raise_first(_read_positions(self.group_id, connection, deadline, stable=True))
 
         return self._coordinator.run(f"Reading the positions of group '{self.group_id}'", attempt)
 
@@ -146,15 +133,56 @@ class GroupPositions:
         count = sum(map(len, part.values()))
         self._coordinator.run(f"Setting {count} positions of group '{self.group_id}' by '{transaction.name}'", attempt)
 
-    def _raise(self, code: int, what: str, connection: Connection, right: Right) -> None:
-        if code != ErrorCode.NONE:
-            raise broker_error(
-                code,
-                f"{what} of consumer group '{self.group_id}' at {connection.address} failed",
-                rights=(right,),
-                group_id=self.group_id,
-                broker=connection.address,
-            )
+
+def fetch_group_offsets(client: KafkaClient, group_id: str) -> dict[TopicPartition, GroupPosition | ConnectorError]:
+    """Return all positions of a consumer group, as committed last, or why one is not known; nothing is changed.
+
+    Open transactions are not waited for. A group that does not exist has no positions, as one that has committed none:
+    brokers make no difference.
+
+    Runs on: driver and executor; blocks for at most `api_timeout_ms`.
+
+    Raises:
+        AccessError: the user may not describe the group.
+        BrokerError: the coordinator refused, or is not available.
+        DeadlineError: no response in time.
+        TransportError: no broker can be reached.
+
+    Source: Java `Admin.listConsumerGroupOffsets`.
+    """
+    calls = CoordinatorCalls(client, lambda deadline: find_group_coordinator(client, group_id, deadline))
+    found = calls.run(
+        f"Reading the positions of consumer group '{group_id}'",
+        lambda connection, deadline: _read_positions(group_id, connection, deadline, stable=False),
+    )
+    for refused in found.values():
+        if isinstance(refused, AccessError):
+            name_user(refused, client.options)
+    return found
+
+
+def _read_positions(
+    group_id: str, connection: Connection, deadline: Deadline, *, stable: bool
+) -> dict[TopicPartition, GroupPosition | ConnectorError]:
+    """Ask the coordinator for all positions; with `stable`, those in transactions that end are errors to retry."""
+    request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=stable)
+    response = connection.call(request, deadline, max_version=OFFSET_FETCH_VERSION)
+    where = f"of consumer group '{group_id}' at {connection.address} failed"
+    facts = {"group_id": group_id, "broker": connection.address}
+    if response.error_code != ErrorCode.NONE:
+        right = Right("Describe", "group", group_id, granted_by="Read")
+        raise broker_error(response.error_code, f"Reading the positions {where}", rights=(right,), **facts)
+    found: dict[TopicPartition, GroupPosition | ConnectorError] = {}
+    for topic in response.topics:
+        right = Right("Describe", "topic", topic.name, granted_by="Read")
+        for entry in topic.partitions:
+            topic_partition = TopicPartition(topic.name, entry.partition_index)
+            if entry.error_code != ErrorCode.NONE:
+                what = f"Reading the position in {topic_partition} {where}"
+                found[topic_partition] = broker_error(entry.error_code, what, rights=(right,), **facts)
+            elif entry.committed_offset >= 0:
+                found[topic_partition] = GroupPosition(entry.committed_offset, entry.metadata or "")
+    return found
 
 
 def _topics(positions: Mapping[str, Mapping[int, GroupPosition]]) -> list[Any]:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.cluster.errors import explain_unreachable
 from pyspark_kafka.client.net.handshake import open_connection
-from pyspark_kafka.client.probes.clock import probe_clock
-from pyspark_kafka.client.probes.listener import probe_listener
-from pyspark_kafka.client.probes.release import guess_release
+from pyspark_kafka.client.queries.brokers import guess_release, probe_clock
+from pyspark_kafka.client.queries.listener import probe_listener
 from pyspark_kafka.diagnosis.findings import Finding, FindingStatus
 from pyspark_kafka.diagnosis.side_by_side import ask_all
 from pyspark_kafka.diagnosis.steps.login import judge_mechanism

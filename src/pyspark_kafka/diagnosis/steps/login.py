@@ -16,7 +16,7 @@ from pyspark_kafka.options import LOGIN_MODULES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark_kafka.client.probes.listener import ListenerFacts
+    from pyspark_kafka.client.queries.listener import ListenerFacts
     from pyspark_kafka.diagnosis.context import Context, Server
     from pyspark_kafka.options import ConnectionOptions
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.net.connection import address_of
-from pyspark_kafka.client.probes.rights import (
+from pyspark_kafka.client.queries.rights import (
     Operation,
     may_read_group,
     may_write_transactions,

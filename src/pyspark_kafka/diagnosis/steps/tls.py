@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.net.connection import address_of
 from pyspark_kafka.client.net.handshake import open_connection
-from pyspark_kafka.client.probes.listener import ListenerFacts, probe_listener
+from pyspark_kafka.client.queries.listener import ListenerFacts, probe_listener
 from pyspark_kafka.client.tls.certificates import shown_time
 from pyspark_kafka.client.tls.contexts import tls_context
 from pyspark_kafka.client.tls.errors import unencrypted_warning
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.probes.listener import TlsFacts
+    from pyspark_kafka.client.queries.listener import TlsFacts
     from pyspark_kafka.client.tls.certificates import ParsedCertificate
     from pyspark_kafka.diagnosis.context import Context, Server
     from pyspark_kafka.options import ConnectionOptions

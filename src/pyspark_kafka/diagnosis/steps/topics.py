@@ -6,7 +6,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.diagnosis.findings import Finding, FindingStatus
 from pyspark_kafka.errors import ConnectorError, listed
 from pyspark_kafka.offsets import Earliest, Latest

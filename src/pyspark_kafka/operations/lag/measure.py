@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.surveys.positions import fetch_policies, survey_positions
+from pyspark_kafka.client.positions import fetch_policies, query_positions
 from pyspark_kafka.errors import AccessError, ConnectorError
 from pyspark_kafka.operations.lag.compute import partition_lag
 from pyspark_kafka.operations.lag.positions import without_old_rates
@@ -13,8 +13,8 @@ from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLa
 if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.surveys.logs import LogFacts
-    from pyspark_kafka.client.surveys.positions import PositionSurvey
+    from pyspark_kafka.client.positions import LogsAtPositions
+    from pyspark_kafka.client.queries.logs import LogFacts
     from pyspark_kafka.model import IsolationLevel, TopicPartition
     from pyspark_kafka.operations.lag.positions import LagPositions
     from pyspark_kafka.planning.retention import RetentionPolicy
@@ -45,7 +45,7 @@ def measure_lag(
     Raises:
         ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
     """
-    survey = survey_positions(client, positions.partitions, deadline, isolation_level=isolation_level, times=times)
+    survey = query_positions(client, positions.partitions, deadline, isolation_level=isolation_level, times=times)
     positions = without_old_rates(positions, survey.now_ms, is_behind=bool(survey.waiting))
     topics = {tp.topic for tp in positions.partitions if survey.logs[tp].end is not None}
     policies, failures = fetch_policies(client, topics, deadline)
@@ -62,7 +62,7 @@ def measure_lag(
 def _lag_of(
     topic_partition: TopicPartition,
     positions: LagPositions,
-    survey: PositionSurvey,
+    survey: LogsAtPositions,
     policies: dict[str, RetentionPolicy],
 ) -> PartitionLag:
     position = positions.partitions.get(topic_partition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.surveys.group_offsets import fetch_group_offsets
+from pyspark_kafka.client.transactions.group_positions import GroupPosition, fetch_group_offsets
 from pyspark_kafka.errors import CheckpointError, ConnectorError
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.text import span_text
@@ -66,7 +66,12 @@ def group_positions(client: KafkaClient, group_id: str) -> LagPositions:
         ConnectorError: as `fetch_group_offsets`.
     """
     found = fetch_group_offsets(client, group_id)
-    return LagPositions(f"consumer group '{group_id}'", found.positions, found.errors)
+    errors = {where: each for where, each in found.items() if isinstance(each, ConnectorError)}
+    return LagPositions(f"consumer group '{group_id}'", _offsets(found), errors)
+
+
+def _offsets(found: Mapping[TopicPartition, GroupPosition | ConnectorError]) -> dict[TopicPartition, int]:
+    return {where: each.offset for where, each in found.items() if isinstance(each, GroupPosition)}
 
 
 def checkpoint_positions(location: str) -> LagPositions:
@@ -121,7 +126,7 @@ def ahead_of_checkpoint(client: KafkaClient, positions: LagPositions) -> LagPosi
     if positions.lanes_group is None:
         return positions
     try:
-        committed = fetch_group_offsets(client, positions.lanes_group).positions
+        committed = _offsets(fetch_group_offsets(client, positions.lanes_group))
     except ConnectorError as error:
         reason = f"the positions of consumer group '{positions.lanes_group}', ahead of the checkpoint: {error.message}"
         return replace(positions, missing=(*positions.missing, reason))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.lookups.missing_topics import explain_missing_topic
-from pyspark_kafka.client.lookups.offsets_now import glance_at_offsets
+from pyspark_kafka.client.queries.missing_topics import explain_missing_topic
+from pyspark_kafka.client.queries.offsets import list_offsets_now
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError
 from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
@@ -136,16 +136,16 @@ class Tail:
     def _find_ranges(self) -> list[OffsetRange]:
         """Return what to read of each partition, of those that tell their offsets."""
         request, partitions = self._request, sorted(self._known)
-        begins, failures = glance_at_offsets(
+        begins, failures = list_offsets_now(
             self._client, dict.fromkeys(partitions, Earliest()), self._client.deadline()
         )
-        ends, later = glance_at_offsets(
+        ends, later = list_offsets_now(
             self._client, dict.fromkeys(begins, Latest()), self._client.deadline(), self._isolation_level
         )
         failures.update(later)
         at_time: dict[TopicPartition, int] = {}
         if isinstance(request.start, AtTimestamp):
-            at_time, later = glance_at_offsets(
+            at_time, later = list_offsets_now(
                 self._client, dict.fromkeys(ends, request.start), self._client.deadline(), self._isolation_level
             )
             failures.update(later)
@@ -272,7 +272,7 @@ class Tail:
                 reader.know_topic(self._request.topic, self._topic_id)
             for where in sorted(self._known if recreated else self._known - known):
                 reader.add(OffsetRange(where, 0, NO_END))
-            told, _ = glance_at_offsets(
+            told, _ = list_offsets_now(
                 self._client,
                 dict.fromkeys(self._waiting & self._known, Latest()),
                 self._client.deadline().within(_WATCH_MS),

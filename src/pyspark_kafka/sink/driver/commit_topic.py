@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from pyspark_kafka.client.admin.topics import NewTopic, create_topics
 from pyspark_kafka.client.cluster.metadata import unknown_topic
-from pyspark_kafka.client.probes.rights import Operation, probe_topic_rights
+from pyspark_kafka.client.queries.rights import Operation, probe_topic_rights
+from pyspark_kafka.client.queries.topic_configs import fetch_topic_configs
 from pyspark_kafka.client.retry import attempts
-from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import Right, ask_for, missing_sentence, name_user
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError

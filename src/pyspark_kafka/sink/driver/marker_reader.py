@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.fetcher import Fetcher
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.retry import attempts
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange

@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.lookups.missing_topics import explain_missing_topic
 from pyspark_kafka.client.outage import OutageRetry
+from pyspark_kafka.client.queries.missing_topics import explain_missing_topic
 from pyspark_kafka.client.retry import Backoff, attempts
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError, listed
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.lookups.offset_messages import OffsetSpec
+    from pyspark_kafka.client.queries.offset_messages import OffsetSpec
     from pyspark_kafka.model import IsolationLevel, TopicPartition
     from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, StreamReadOptions, Subscription
     from pyspark_kafka.source.driver.assignment import Assignment
@@ -237,7 +237,7 @@ class KafkaOffsetReader:
         if not asked:
             return {}
         # Few queries need it, and it loads classes of the protocol that nothing else here uses.
-        from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes  # noqa: PLC0415
+        from pyspark_kafka.client.queries.log_sizes import fetch_log_sizes  # noqa: PLC0415
 
         return self._retrying("looking up the sizes of logs", lambda client: fetch_log_sizes(client, asked))
 
@@ -301,6 +301,6 @@ class KafkaOffsetReader:
 def _list_offsets(
     client: KafkaClient, specs: Mapping[TopicPartition, OffsetSpec], isolation_level: IsolationLevel
 ) -> dict[TopicPartition, int]:
-    from pyspark_kafka.client.lookups.offsets import list_offsets  # noqa: PLC0415 - loads the protocol's classes
+    from pyspark_kafka.client.queries.offsets import list_offsets  # noqa: PLC0415 - loads the protocol's classes
 
     return list_offsets(client, specs, isolation_level)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.fetch.errors import LOSSES, LogTruncatedError, OffsetOutOfRangeError, TopicRecreatedError
 from pyspark_kafka.client.fetch.fetcher import Fetcher
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.connector import PartitionReader
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.offsets import Earliest, Latest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.client.probes.listener import ListenerFacts
+from pyspark_kafka.client.queries.listener import ListenerFacts
 from pyspark_kafka.diagnosis.steps.login import judge_mechanism
 from pyspark_kafka.options import ConnectionOptions, ScramLogin, Secret
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.probes.rights import Operation
+from pyspark_kafka.client.queries.rights import Operation
 from pyspark_kafka.diagnosis.findings import FindingStatus
 from pyspark_kafka.diagnosis.steps import rights
 from pyspark_kafka.options import parse_stream_read_options

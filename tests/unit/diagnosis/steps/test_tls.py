@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from pyspark_kafka.client.probes.listener import ListenerFacts, TlsFacts
+from pyspark_kafka.client.queries.listener import ListenerFacts, TlsFacts
 from pyspark_kafka.client.tls.certificates import ParsedCertificate
 from pyspark_kafka.diagnosis import FindingStatus
 from pyspark_kafka.diagnosis.steps.tls import describe_chain, judge_listener

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.group_positions import GroupPositions
 from pyspark_kafka.client.transactions.inspection import describe_transaction, list_transactions
 from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError

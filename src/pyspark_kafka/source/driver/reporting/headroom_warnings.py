@@ -123,7 +123,7 @@ class HeadroomWarnings:
         self, client: KafkaClient, positions: Mapping[TopicPartition, int], deadline: Deadline
     ) -> list[Short]:
         # Only streams that warn need it.
-        from pyspark_kafka.client.surveys.positions import survey_positions  # noqa: PLC0415
+        from pyspark_kafka.client.positions import query_positions  # noqa: PLC0415
 
         self._refresh_policies(client, {each.topic for each in positions}, deadline)
         watched = {
@@ -131,7 +131,7 @@ class HeadroomWarnings:
             for each, at in positions.items()
             if (at_topic := self._policies.get(each.topic)) and at_topic.deletes
         }
-        survey = survey_positions(client, watched, deadline, newest=False, now_ms=self._now_ms)
+        survey = query_positions(client, watched, deadline, newest=False, now_ms=self._now_ms)
         logs = {each: log for each in watched if (log := survey.log_of(each, self._policies[each.topic])) is not None}
         rates = self._rates(logs, survey.now_ms)
         short = []
@@ -146,7 +146,7 @@ class HeadroomWarnings:
     def _refresh_policies(self, client: KafkaClient, topics: set[str], deadline: Deadline) -> None:
         if self._clock() - self._policies_at < _POLICIES_S and topics <= self._policies.keys():
             return
-        from pyspark_kafka.client.surveys.positions import fetch_policies  # noqa: PLC0415 - as above
+        from pyspark_kafka.client.positions import fetch_policies  # noqa: PLC0415 - as above
 
         self._policies, failures = fetch_policies(client, topics, deadline)
         if failures and self._log_limiter.is_due("configurations", self._clock()):

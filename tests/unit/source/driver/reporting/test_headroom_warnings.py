@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.reading import options_for
-from pyspark_kafka.client.surveys import positions
-from pyspark_kafka.client.surveys.logs import LogFacts, LogSurvey
+from pyspark_kafka.client import positions
+from pyspark_kafka.client.queries.logs import LogFacts, LogQueryResult
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.source.driver.reporting import headroom_warnings
@@ -49,7 +49,7 @@ class Cluster:
         for each in partitions:
             start, end, size = self.logs[each]
             facts[each] = LogFacts(leader=SimpleNamespace(topic_partition=each), start=start, end=end, size=size)  # type: ignore[arg-type]
-        return LogSurvey(facts, {})
+        return LogQueryResult(facts, {})
 
     def configs_of(self, _client: object, topics: set[str], *_: object) -> Any:
         self.config_looks += 1
@@ -65,7 +65,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
         yield SimpleNamespace(deadline=lambda: None)
 
     monkeypatch.setattr(headroom_warnings, "borrow_client", borrow)
-    monkeypatch.setattr(positions, "survey_logs", found.survey)
+    monkeypatch.setattr(positions, "query_logs", found.survey)
     monkeypatch.setattr(positions, "fetch_record_times", lambda *_: SimpleNamespace(times=found.times))
     monkeypatch.setattr(positions, "fetch_topic_configs", found.configs_of)
     return found

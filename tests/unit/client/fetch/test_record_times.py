@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.record_batches import LOG_APPEND, batch, control_batch, record
-from pyspark_kafka.client.surveys.record_times import find_time
+from pyspark_kafka.client.fetch.record_times import find_time
 from pyspark_kafka.errors import CorruptRecordsError
 
 # Three records, 10 s apart.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kafka.protocol.admin import DescribeLogDirsResponse
 
-from pyspark_kafka.client.lookups.log_sizes import parse_response
+from pyspark_kafka.client.queries.log_sizes import parse_response
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.model import TopicPartition
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.fanout import call_brokers
+from pyspark_kafka.client.cluster.fanout import call_leaders, raise_first
 from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.wire.messages import DescribeLogDirsRequest, ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
@@ -13,6 +13,7 @@ from pyspark_kafka.model import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyspark_kafka.client.cluster.fanout import BrokerResponse
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.client.deadline import Deadline
@@ -45,24 +46,18 @@ def fetch_log_sizes(
     pending = dict.fromkeys(sorted(partitions))
     found: dict[TopicPartition, int] = {}
 
+    def take(done: BrokerResponse, led: Iterable[PartitionMetadata]) -> dict[TopicPartition, ConnectorError]:
+        asked = {partition.topic_partition for partition in led}
+        found.update(parse_response(done.response, asked, done.address))
+        for topic_partition in asked:
+            del pending[topic_partition]
+        return {}
+
     def attempt(step: Deadline) -> dict[TopicPartition, int]:
-        by_broker: dict[int, list[PartitionMetadata]] = {}
-        for partition in find_leaders(client, pending, step).values():
-            by_broker.setdefault(partition.leader_id, []).append(partition)
-        requests = {broker_id: build_request(led) for broker_id, led in by_broker.items()}
-        failure: ConnectorError | None = None
-        for broker_id, done in call_brokers(client, requests, step).items():
-            asked = {partition.topic_partition for partition in by_broker[broker_id]}
-            if done.error is None:
-                found.update(parse_response(done.response, asked, done.address))
-                for topic_partition in asked:
-                    del pending[topic_partition]
-            else:
-                failure = failure or done.error
-                for topic_partition in asked:
-                    client.forget_topic(topic_partition.topic)
-        if failure is not None:
-            raise failure
+        failures = call_leaders(client, find_leaders(client, pending, step).values(), build_request, take, step)
+        for topic_partition in failures:
+            client.forget_topic(topic_partition.topic)
+        raise_first(failures)
         return found
 
     return client.retrying("Looking up the sizes of logs", deadline or client.deadline(), attempt)

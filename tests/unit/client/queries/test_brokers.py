@@ -1,4 +1,4 @@
-"""The clock of the brokers, out of the state of the controllers."""
+"""The clock of the brokers, out of the state of the controllers, and their release, by their versions of requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from kafka.protocol.admin import DescribeQuorumResponse
 
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.probes.clock import probe_clock
+from pyspark_kafka.client.queries.brokers import guess_release, probe_clock
 
 
 class Quorum:
@@ -57,3 +57,17 @@ def test_clock_of_the_leader_is_compared_with_the_middle_of_the_request() -> Non
 )
 def test_clock_is_not_known_where_brokers_do_not_tell(silent: Quorum) -> None:
     assert probe(silent) is None
+
+
+@pytest.mark.parametrize(
+    ("offered", "release"),
+    [
+        ({1: (4, 17), 2: (1, 9), 0: (3, 11)}, "3.9"),
+        ({1: (0, 11), 2: (0, 5), 0: (0, 8)}, "2.4"),
+        ({35: (1, 5), 1: (4, 18)}, "4.3"),
+        ({1: (0, 8)}, "older than 2.1"),
+        ({}, "older than 2.1"),
+    ],
+)
+def test_release_is_the_newest_whose_requests_are_offered(offered: dict[int, tuple[int, int]], release: str) -> None:
+    assert guess_release(offered) == release

@@ -15,8 +15,8 @@ from kit.fakes.scripts import Close, Meeting, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.surveys.logs import survey_logs
-from pyspark_kafka.client.surveys.record_times import fetch_record_times
+from pyspark_kafka.client.fetch.record_times import fetch_record_times
+from pyspark_kafka.client.queries.logs import query_logs
 from pyspark_kafka.client.wire.messages import DescribeLogDirsRequest, FetchRequest, ListOffsetsRequest
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError
 from pyspark_kafka.model import TopicPartition
@@ -61,7 +61,7 @@ def test_silent_broker_is_waited_for_once_and_costs_its_own_partitions_only() ->
         cluster.script(ListOffsetsRequest, lambda request: (meeting(request), Silence())[1], broker_id=SILENT)
         # The time of the first question is over when the two others have responded to it.
         clock = ResponseClock(client, 2, 3.1)
-        found = survey_logs(client, partitions, Deadline(20_000, clock=clock, sleep=clock.sleep))
+        found = query_logs(client, partitions, Deadline(20_000, clock=clock, sleep=clock.sleep))
         asked = [seen for seen in cluster.requests(ListOffsetsRequest) if seen.broker_id == SILENT]
         # Of four questions.
         assert len(asked) == 1
@@ -85,7 +85,7 @@ def test_leader_that_moved_is_followed() -> None:
             return refusal(request, NOT_LEADER)
 
         cluster.script(ListOffsetsRequest, moved, broker_id=0)
-        facts = survey_logs(client, [TopicPartition("t", 0)], Deadline(20_000)).logs[TopicPartition("t", 0)]
+        facts = query_logs(client, [TopicPartition("t", 0)], Deadline(20_000)).logs[TopicPartition("t", 0)]
         assert (facts.end, facts.error) == (5, None)
 
 
@@ -114,7 +114,7 @@ def test_partition_without_a_leader_or_without_existence_has_its_own_error() -> 
         cluster.ends["led", 0] = (0, 5)
         cluster.add_topic("leaderless", leader=-1)
         wanted = [TopicPartition("led", 0), TopicPartition("led", 7), TopicPartition("leaderless", 0)]
-        logs = survey_logs(client, [*wanted, TopicPartition("none", 0)], Deadline(20_000)).logs
+        logs = query_logs(client, [*wanted, TopicPartition("none", 0)], Deadline(20_000)).logs
         assert (logs[wanted[0]].end, logs[wanted[0]].error) == (5, None)
         assert "Topic 'led' has no partition 7" in str(logs[wanted[1]].error)
         assert "leaderless-0 has no leader" in str(logs[wanted[2]].error)
@@ -126,7 +126,7 @@ def test_sizes_that_the_user_may_not_see_leave_the_ends_known() -> None:
         (topic_partition,) = one_topic_each(cluster)
         refused = DescribeLogDirsResponse(throttle_time_ms=0, error_code=CLUSTER_REFUSED, results=[])
         cluster.script(DescribeLogDirsRequest, lambda _: refused)
-        facts = survey_logs(client, [topic_partition], Deadline(20_000)).logs[topic_partition]
+        facts = query_logs(client, [topic_partition], Deadline(20_000)).logs[topic_partition]
         assert (facts.end, facts.size, facts.error) == (10, None, None)
         assert isinstance(facts.size_error, AccessError)
         assert "--operation Describe --cluster" in facts.size_error.grant
@@ -134,7 +134,7 @@ def test_sizes_that_the_user_may_not_see_leave_the_ends_known() -> None:
 
 def test_sizes_are_not_asked_for_if_nobody_wants_them() -> None:
     with TcpCluster(1) as cluster, cluster.client() as client:
-        survey_logs(client, one_topic_each(cluster), Deadline(20_000), sizes=False, newest=False)
+        query_logs(client, one_topic_each(cluster), Deadline(20_000), sizes=False, newest=False)
         assert cluster.requests(DescribeLogDirsRequest) == []
         assert len(cluster.requests(ListOffsetsRequest)) == 2
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.cluster.fanout import RequestFanout
+from pyspark_kafka.client.cluster.fanout import RequestFanout, call_leaders
 from pyspark_kafka.client.cluster.leaders import fetch_leaders, leaderless
 from pyspark_kafka.client.cluster.metadata import unknown_topic
-from pyspark_kafka.client.lookups.offset_messages import build_request, parse_response
+from pyspark_kafka.client.queries.offset_messages import build_request, parse_response
 from pyspark_kafka.client.retry import RetryAction, decide
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import name_user
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.lookups.offset_messages import OffsetSpec
+    from pyspark_kafka.client.queries.offset_messages import OffsetSpec
     from pyspark_kafka.model import TopicPartition
 
 # How often a partition may be unknown to its leader before that is believed (metadata lags behind a creation).
@@ -73,6 +73,48 @@ def list_offsets(
     except AccessError as error:
         name_user(error, client.options)
         raise
+
+
+def list_offsets_now(
+    client: KafkaClient,
+    specs: Mapping[TopicPartition, OffsetSpec],
+    deadline: Deadline,
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ConnectorError]]:
+    """Look up one offset for each partition, once: a broker that does not respond costs only its part.
+
+    All leaders are asked side by side, as the client remembers them: fetch metadata before. Nothing is asked twice.
+
+    Runs on: driver; blocks until all have responded, or for `answer_timeout_ms`. Units: offsets.
+
+    Args:
+        client: the cluster.
+        specs: what to look up.
+        deadline: for all of it.
+        isolation_level: what counts as the end.
+
+    Returns:
+        Offsets by partition, without those that have no record at or after their time; and by partition why its offset
+        was not told.
+    """
+    found: dict[TopicPartition, int] = {}
+    leaders = {topic_partition: client.cached_leader(topic_partition) for topic_partition in specs}
+    timeout_ms = min(deadline.remaining_s() * 1000, client.options.answer_timeout_ms)
+
+    def take(done: BrokerResponse, led: list[PartitionMetadata]) -> dict[TopicPartition, ConnectorError]:
+        offsets, refused = parse_response(done.response, led, specs, done.address)
+        found.update(offsets)
+        return refused
+
+    failures = call_leaders(
+        client,
+        [leader for leader in leaders.values() if leader is not None],
+        lambda led: build_request(led, specs, isolation_level, timeout_ms),
+        take,
+        deadline,
+    )
+    failures |= {each: leaderless(client, each) for each, leader in leaders.items() if leader is None}
+    return found, failures
 
 
 class _LookUp:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pyspark_kafka.client.cluster.metadata import PartitionMetadata
-from pyspark_kafka.client.lookups.offset_messages import OffsetSpec, build_request, parse_response
+from pyspark_kafka.client.queries.offset_messages import OffsetSpec, build_request, parse_response
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest

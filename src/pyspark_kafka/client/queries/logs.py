@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.fanout import call_brokers
+from pyspark_kafka.client.cluster.fanout import call_leaders
 from pyspark_kafka.client.cluster.leaders import leaderless
 from pyspark_kafka.client.cluster.metadata import unknown_topic
-from pyspark_kafka.client.lookups import log_sizes, offset_messages
+from pyspark_kafka.client.queries import log_sizes, offset_messages
 from pyspark_kafka.client.retry import RetryAction, attempts, decide
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import name_user
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.lookups.offset_messages import OffsetSpec
+    from pyspark_kafka.client.queries.offset_messages import OffsetSpec
 
 # How often leaders are looked up again for partitions that have moved, or have no leader yet.
 _LOOKS = 3
@@ -57,7 +57,7 @@ class LogFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSurvey:
+class LogQueryResult:
     """What brokers tell about logs.
 
     Attributes:
@@ -69,7 +69,7 @@ class LogSurvey:
     topic_ids: Mapping[str, str]
 
 
-def survey_logs(
+def query_logs(
     client: KafkaClient,
     partitions: Iterable[TopicPartition],
     deadline: Deadline,
@@ -77,7 +77,7 @@ def survey_logs(
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     newest: bool = True,
     sizes: bool = True,
-) -> LogSurvey:
+) -> LogQueryResult:
     """Look up where logs begin and end, and how large they are; one request of each kind to each leader, side by side.
 
     Ends are looked up after starts: a start is never behind the end beside it.
@@ -95,17 +95,17 @@ def survey_logs(
     Raises:
         ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
     """
-    survey = _Survey(client, sorted(set(partitions)), deadline)
-    survey.find(Earliest(), IsolationLevel.READ_UNCOMMITTED)
-    survey.find(Latest(), isolation_level)
+    query = _LogQuery(client, sorted(set(partitions)), deadline)
+    query.find(Earliest(), IsolationLevel.READ_UNCOMMITTED)
+    query.find(Latest(), isolation_level)
     if newest:
-        survey.find_newest()
+        query.find_newest()
     if sizes:
-        survey.find_sizes()
-    return LogSurvey(survey.facts, survey.topic_ids)
+        query.find_sizes()
+    return LogQueryResult(query.facts, survey.topic_ids)
 
 
-class _Survey:
+class _LogQuery:
     """What is known so far, and which brokers are not asked again."""
 
     def __init__(self, client: KafkaClient, partitions: list[TopicPartition], deadline: Deadline) -> None:
@@ -194,32 +194,16 @@ class _Survey:
         *,
         min_version: int = 0,
     ) -> dict[TopicPartition, ConnectorError]:
-        """Send a request to each leader, hand over the responses, and return what failed."""
-        failures: dict[TopicPartition, ConnectorError] = {}
-        by_broker: dict[int, list[PartitionMetadata]] = {}
-        for topic_partition in partitions:
-            leader = self.facts[topic_partition].leader
-            if leader is None:
-                continue
-            if leader.leader_id in self._silent:
-                failures[topic_partition] = self._silent[leader.leader_id]
-            else:
-                by_broker.setdefault(leader.leader_id, []).append(leader)
-        requests = {broker_id: build(led) for broker_id, led in by_broker.items()}
-        for broker_id, done in call_brokers(self._client, requests, self._deadline, min_version=min_version).items():
-            led = by_broker[broker_id]
-            error = done.error
-            if error is None:
-                try:
-                    failures |= take(done, led)
-                    continue
-                except ConnectorError as refused:
-                    error = refused
-            if isinstance(error, AccessError):
-                name_user(error, self._client.options)
+        """Send a request to each leader that was not silent, hand over the responses, and return what failed."""
+        leaders = [leader for each in partitions if (leader := self.facts[each].leader) is not None]
+        asked = [leader for leader in leaders if leader.leader_id not in self._silent]
+        failures = call_leaders(self._client, asked, build, take, self._deadline, min_version=min_version)
+        for leader in leaders:
+            error = failures.get(leader.topic_partition)
             if isinstance(error, DeadlineError):
-                self._silent[broker_id] = error
-            failures |= {each.topic_partition: error for each in led}
+                self._silent[leader.leader_id] = error
+            elif leader.leader_id in self._silent:
+                failures[leader.topic_partition] = self._silent[leader.leader_id]
         return failures
 
     def _offset_request(self, led: list[PartitionMetadata], spec: OffsetSpec, level: IsolationLevel) -> Any:
@@ -238,9 +222,7 @@ class _Survey:
             else:
                 facts.end = offset
         for topic_partition, error in failures.items():
-            if isinstance(error, AccessError):
-                name_user(error, self._client.options)
-            elif isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            if isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 # The metadata know it: the broker has not heard of its leadership yet, or of its deletion.
                 self._client.forget_topic(topic_partition.topic)
         return failures

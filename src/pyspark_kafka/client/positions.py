@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.surveys.logs import survey_logs
-from pyspark_kafka.client.surveys.record_times import fetch_record_times
-from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
+from pyspark_kafka.client.fetch.record_times import fetch_record_times
+from pyspark_kafka.client.queries.logs import query_logs
+from pyspark_kafka.client.queries.topic_configs import fetch_topic_configs
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.planning.lag import Log
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.surveys.logs import LogFacts
-    from pyspark_kafka.client.surveys.record_times import RecordTimes
+    from pyspark_kafka.client.fetch.record_times import RecordTimes
+    from pyspark_kafka.client.queries.logs import LogFacts
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.planning.retention import RetentionPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class PositionSurvey:
+class LogsAtPositions:
     """What brokers tell about logs, and about the records at positions in them.
 
     Attributes:
@@ -52,7 +52,7 @@ class PositionSurvey:
         return Log(facts.start, facts.end, facts.newest_ms, facts.size, policy, time_ms)
 
 
-def survey_positions(
+def query_positions(
     client: KafkaClient,
     positions: Mapping[TopicPartition, int],
     deadline: Deadline,
@@ -61,7 +61,7 @@ def survey_positions(
     newest: bool = True,
     times: bool = True,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
-) -> PositionSurvey:
+) -> LogsAtPositions:
     """Look up the logs, and the time of the record at each position that is behind.
 
     Runs on: driver and executor; blocks. A broker that is silent is waited for once.
@@ -79,7 +79,7 @@ def survey_positions(
     Raises:
         ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
     """
-    survey = survey_logs(client, positions, deadline, isolation_level=isolation_level, newest=newest)
+    survey = query_logs(client, positions, deadline, isolation_level=isolation_level, newest=newest)
     asked_at_ms = now_ms()
     behind = []
     for topic_partition, position in positions.items():
@@ -91,7 +91,7 @@ def survey_positions(
     behind.sort(key=lambda each: -each[0])
     found = fetch_record_times(client, [(leader, first) for _, leader, first in behind], deadline) if times else None
     waiting = frozenset(leader.topic_partition for _, leader, _ in behind)
-    return PositionSurvey(survey.logs, survey.topic_ids, waiting, found, asked_at_ms)
+    return LogsAtPositions(survey.logs, survey.topic_ids, waiting, found, asked_at_ms)
 
 
 def fetch_policies(

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.record_batches import batch, plain_batch, record
-from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes
-from pyspark_kafka.client.lookups.offsets_now import glance_at_offsets
-from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
+from pyspark_kafka.client.queries.log_sizes import fetch_log_sizes
+from pyspark_kafka.client.queries.offsets import list_offsets_now
+from pyspark_kafka.client.queries.topic_configs import fetch_topic_configs
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest
 
 if TYPE_CHECKING:
     from kit.brokers.requests import AskedBroker
-    from pyspark_kafka.client.lookups.offset_messages import OffsetSpec
+    from pyspark_kafka.client.queries.offset_messages import OffsetSpec
 
 UNKNOWN_TOPIC = 3
 LATEST, EARLIEST = -1, -2
@@ -95,7 +95,7 @@ def test_offsets_that_are_told_now_are_the_ends_of_the_log_and_errors(broker: As
     one, two, missing = (TopicPartition(name, number) for number in (0, 1, 2))
     broker.client.fetch_metadata([name])
     specs: dict[TopicPartition, OffsetSpec] = {one: Latest(), two: Earliest(), missing: Latest()}
-    offsets, failures = glance_at_offsets(broker.client, specs, broker.client.deadline())
+    offsets, failures = list_offsets_now(broker.client, specs, broker.client.deadline())
     assert offsets == {one: 5, two: 0}
     assert [(where, error.condition) for where, error in failures.items()] == [(missing, "LEADER_NOT_AVAILABLE")]
 
