@@ -11,7 +11,7 @@ import pytest
 
 from pyspark_kafka.client.fetch.cursor import Cursor
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError, log_truncated, topic_recreated
-from pyspark_kafka.client.fetch.request_size import RecordSizes
+from pyspark_kafka.client.fetch.request import RecordSizes
 from pyspark_kafka.errors import ConnectorError, DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions

@@ -21,6 +21,7 @@ from pyspark_kafka.client.net import handshake
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.queries.offsets import list_offsets
+from pyspark_kafka.client.wire.api_versions import MAX_PRODUCE_VERSION
 from pyspark_kafka.client.wire.messages import (
     CreateTopicsRequest,
     FetchRequest,
@@ -29,7 +30,6 @@ from pyspark_kafka.client.wire.messages import (
     MetadataRequest,
     ProduceRequest,
 )
-from pyspark_kafka.client.wire.versions import MAX_PRODUCE_VERSION
 from pyspark_kafka.errors import BrokerError, DeliveryError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest

@@ -16,7 +16,7 @@ from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch import fetcher as fetcher_module
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.client.fetch.fetcher import Fetcher
-from pyspark_kafka.client.fetch.request_size import RecordSize, record_sizes_of
+from pyspark_kafka.client.fetch.request import RecordSize, record_sizes_of
 from pyspark_kafka.client.fetch.steps import FetchLogEnds
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import FetchRequest, ListOffsetsRequest

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_kafka.client.fetch.errors import log_truncated, out_of_range, position_mismatch
 from pyspark_kafka.client.fetch.origin import PreferredReplica, TopicIdentity
-from pyspark_kafka.client.fetch.request import FetchPosition
-from pyspark_kafka.client.fetch.request_size import RequestSize
+from pyspark_kafka.client.fetch.request import FetchPosition, RequestSize
 from pyspark_kafka.client.retry import Backoff, Decision, RetryAction, decide_fetch
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import NO_END, IsolationLevel
@@ -34,7 +33,7 @@ from pyspark_kafka.records import scan
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from pyspark_kafka.client.fetch.request_size import RecordSizes
+    from pyspark_kafka.client.fetch.request import RecordSizes
     from pyspark_kafka.client.fetch.response import FetchPartitionResponse
     from pyspark_kafka.errors import ConnectorError, CorruptRecordsError
     from pyspark_kafka.model import OffsetRange, TopicPartition

@@ -19,8 +19,7 @@ from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.errors import LOSSES
 from pyspark_kafka.client.fetch.lanes import FetchLanes
 from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
-from pyspark_kafka.client.fetch.request import build_fetch_request
-from pyspark_kafka.client.fetch.request_size import record_sizes_of
+from pyspark_kafka.client.fetch.request import build_fetch_request, record_sizes_of
 from pyspark_kafka.client.fetch.response import parse_fetch_response
 from pyspark_kafka.client.fetch.session import FetchSession
 from pyspark_kafka.client.fetch.steps import (

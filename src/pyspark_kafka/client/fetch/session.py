@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.fetch.cursor import Cursor, CursorState, Outcome
 from pyspark_kafka.client.fetch.errors import fetch_refused, topic_deleted, topic_recreated
-from pyspark_kafka.client.fetch.request_size import RecordSizes
+from pyspark_kafka.client.fetch.request import RecordSizes
 from pyspark_kafka.client.fetch.routing import BrokerSlot, RequestInFlight, build_send, order_next, survey
 from pyspark_kafka.client.fetch.steps import (
     Deliver,

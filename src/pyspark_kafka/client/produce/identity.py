@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.wire.api_versions import MAX_INIT_VERSION, MAX_PRODUCE_VERSION
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.messages import InitProducerIdRequest
 from pyspark_kafka.client.wire.missing_rights import Right, ask_for
-from pyspark_kafka.client.wire.versions import MAX_INIT_VERSION, MAX_PRODUCE_VERSION
 from pyspark_kafka.errors import AccessError, ProtocolError
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ def query_logs(
         query.find_newest()
     if sizes:
         query.find_sizes()
-    return LogQueryResult(query.facts, survey.topic_ids)
+    return LogQueryResult(query.facts, query.topic_ids)
 
 
 class _LogQuery:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyspark_kafka.client.wire.api_versions import MAX_FIND_VERSION
 from pyspark_kafka.client.wire.messages import ErrorCode, FindCoordinatorRequest, InitProducerIdRequest, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
-from pyspark_kafka.client.wire.versions import MAX_FIND_VERSION
 from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError, ProtocolError, TransportError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_group_coordinator
 from pyspark_kafka.client.transactions.position_parts import split_positions
+from pyspark_kafka.client.wire.api_versions import MAX_OFFSET_COMMIT_VERSION
 from pyspark_kafka.client.wire.messages import ErrorCode, OffsetCommitRequest, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
-from pyspark_kafka.client.wire.versions import MAX_OFFSET_COMMIT_VERSION
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import TopicPartition
 

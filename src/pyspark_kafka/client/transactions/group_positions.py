@@ -13,9 +13,9 @@ from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find
 from pyspark_kafka.client.transactions.errors import raise_for_code
 from pyspark_kafka.client.transactions.open_transaction import Generation
 from pyspark_kafka.client.transactions.position_parts import split_positions
+from pyspark_kafka.client.wire.api_versions import OFFSET_FETCH_VERSION
 from pyspark_kafka.client.wire.messages import ErrorCode, OffsetFetchRequest, TxnOffsetCommitRequest, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right, name_user
-from pyspark_kafka.client.wire.versions import OFFSET_FETCH_VERSION
 from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
 from pyspark_kafka.model import TopicPartition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pyspark_kafka.client.wire.versions import MAX_PRODUCE_VERSION
+from pyspark_kafka.client.wire.api_versions import MAX_PRODUCE_VERSION
 
 # The newest version of Produce in which a partition has to join a transaction before it is written to.
 _MAX_PRODUCE_VERSION_V1 = 11

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_coordinator
 from pyspark_kafka.client.transactions.errors import in_doubt, raise_for_code, raise_if_in_doubt
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
+from pyspark_kafka.client.wire.api_versions import MAX_ADD_OFFSETS_VERSION, MAX_ADD_VERSION, MAX_INIT_VERSION
 from pyspark_kafka.client.wire.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -21,7 +22,6 @@ from pyspark_kafka.client.wire.messages import (
     ProduceRequest,
 )
 from pyspark_kafka.client.wire.missing_rights import Right
-from pyspark_kafka.client.wire.versions import MAX_ADD_OFFSETS_VERSION, MAX_ADD_VERSION, MAX_INIT_VERSION
 from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, TransportError
 from pyspark_kafka.model import TopicPartition
 

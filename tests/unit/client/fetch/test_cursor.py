@@ -12,7 +12,7 @@ import pytest
 from kit.record_batches import plain_batch
 from pyspark_kafka.client.fetch.cursor import TRANSITIONS, Cursor, CursorState, Outcome
 from pyspark_kafka.client.fetch.errors import LogTruncatedError, OffsetOutOfRangeError
-from pyspark_kafka.client.fetch.request_size import RecordSizes
+from pyspark_kafka.client.fetch.request import RecordSizes
 from pyspark_kafka.client.fetch.response import FetchPartitionResponse
 from pyspark_kafka.errors import CorruptRecordsError, TransportError
 from pyspark_kafka.model import NO_END, IsolationLevel, OffsetRange, TopicPartition

@@ -10,7 +10,7 @@ import pytest
 from kit.fakes.clock import Clock
 from pyspark_kafka.client.fetch.cursor import Cursor
 from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
-from pyspark_kafka.client.fetch.request_size import RecordSizes
+from pyspark_kafka.client.fetch.request import RecordSizes
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions

@@ -6,8 +6,7 @@ import uuid
 
 import pytest
 
-from pyspark_kafka.client.fetch.request import FetchPosition, build_fetch_request
-from pyspark_kafka.client.fetch.request_size import RecordSize, RecordSizes, RequestSize
+from pyspark_kafka.client.fetch.request import FetchPosition, RecordSize, RecordSizes, RequestSize, build_fetch_request
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.options import FetchOptions
 

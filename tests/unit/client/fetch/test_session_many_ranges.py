@@ -14,7 +14,7 @@ from kit.fakes.scripts import Silence
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead
 from pyspark_kafka.client.fetch.cursor import Cursor
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError, TopicRecreatedError
-from pyspark_kafka.client.fetch.request_size import RecordSizes
+from pyspark_kafka.client.fetch.request import RecordSizes
 from pyspark_kafka.client.fetch.routing import order_next
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition

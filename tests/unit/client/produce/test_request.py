@@ -6,7 +6,7 @@ import pytest
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from pyspark_kafka.client.produce.request import ProduceFrame
-from pyspark_kafka.client.wire.versions import MAX_PRODUCE_VERSION
+from pyspark_kafka.client.wire.api_versions import MAX_PRODUCE_VERSION
 from pyspark_kafka.model import TopicPartition
 
 VERSIONS = range(3, MAX_PRODUCE_VERSION + 1)

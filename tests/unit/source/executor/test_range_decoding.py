@@ -15,7 +15,7 @@ from pyspark_kafka.client.fetch.errors import (
     topic_deleted,
     topic_recreated,
 )
-from pyspark_kafka.client.fetch.request_size import RecordSizes
+from pyspark_kafka.client.fetch.request import RecordSizes
 from pyspark_kafka.counters import LOST_OFFSETS, Counters
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.produce.batches.expiries import Expiries
 from pyspark_kafka.client.produce.batches.partition_queue import MAX_IN_FLIGHT, PartitionQueue
-from pyspark_kafka.client.produce.batches.producer_batch import BatchState, ProducerBatch, RecordCounts
+from pyspark_kafka.client.produce.batches.producer_batch import BatchState, Expiries, ProducerBatch, RecordCounts
 from pyspark_kafka.client.produce.batches.sequences import Sequences
 from pyspark_kafka.client.produce.batches.verdicts import Verdict, judge_code, proves_absence
 from pyspark_kafka.counters import COUNTERS, RETRIES
