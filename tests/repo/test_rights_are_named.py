@@ -22,7 +22,7 @@ WITHOUT_RIGHTS = {
     "client/cluster/metadata_request.py",
     # Codes of one partition beside its topic, which has one of its own.
     "client/cluster/leaders.py",
-    "client/produce/leaders.py",
+    "client/cluster/metadata.py",
     # Codes after which the write is repeated.
     "client/produce/delivery/receiver.py",
 }

@@ -132,13 +132,6 @@ def test_sizes_that_the_user_may_not_see_leave_the_ends_known() -> None:
         assert "--operation Describe --cluster" in facts.size_error.grant
 
 
-def test_sizes_are_not_asked_for_if_nobody_wants_them() -> None:
-    with TcpCluster(1) as cluster, cluster.client() as client:
-        query_logs(client, one_topic_each(cluster), Deadline(20_000), sizes=False, newest=False)
-        assert cluster.requests(DescribeLogDirsRequest) == []
-        assert len(cluster.requests(ListOffsetsRequest)) == 2
-
-
 def test_times_of_small_batches_take_one_request_and_larger_ones_more_room() -> None:
     sizes = {0: 10, 1: 10_000, 2: 200_000, 3: 2_000_000, 4: 3_000_000}
     batches = {number: record_batch(0, [b"v" * size]) for number, size in sizes.items()}

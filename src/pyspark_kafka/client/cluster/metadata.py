@@ -157,6 +157,24 @@ class ClusterMetadata:
         topic = self.topics.get(topic_partition.topic)
         return None if topic is None else topic.partition(topic_partition.partition)
 
+    def error_for(self, topic_partition: TopicPartition, purpose: Literal["Read", "Write"]) -> BrokerError | None:
+        """Return why no request about a partition can be sent: no such topic or partition, or no leader; not raised.
+
+        Args:
+            topic_partition: of a topic that was asked for.
+            purpose: see `TopicMetadata.error_for`.
+        """
+        topic = self.topics.get(topic_partition.topic)
+        error = unknown_topic(topic_partition.topic) if topic is None else topic.error_for(purpose)
+        if error is not None or topic is None:
+            return error
+        found = topic.partition(topic_partition.partition)
+        if found is None:
+            return unknown_topic(topic_partition.topic, partition=topic_partition.partition)
+        if found.has_leader:
+            return None
+        return broker_error(found.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"{topic_partition} has no leader")
+
 
 def parse_metadata(response: Any, version: int) -> ClusterMetadata:
     """Turn a decoded Metadata response into values.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.metadata import unknown_topic
-from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -105,10 +104,11 @@ class PartitionLeaders:
         self._learn(found)
         missing: dict[TopicPartition, BrokerError] = {}
         for topic_partition in topic_partitions:
-            if topic_partition in self._leaders:
+            error = found.error_for(topic_partition, "Write")
+            if error is None:
                 self._unknown_since.pop(topic_partition, None)
             else:
-                missing[topic_partition] = _why_leaderless(found, topic_partition)
+                missing[topic_partition] = error
         return missing
 
     def unknown_for_ms(self, topic_partition: TopicPartition, why: BrokerError, now: float) -> int:
@@ -137,14 +137,3 @@ class PartitionLeaders:
                     self._leaders[partition.topic_partition] = partition.leader_id
                 else:
                     self._leaders.pop(partition.topic_partition, None)
-
-
-def _why_leaderless(found: ClusterMetadata, topic_partition: TopicPartition) -> BrokerError:
-    topic = found.topics.get(topic_partition.topic)
-    described = unknown_topic(topic_partition.topic) if topic is None else topic.error_for("Write")
-    if described is not None:
-        return described
-    known = found.partition(topic_partition)
-    if known is None:
-        return unknown_topic(topic_partition.topic, partition=topic_partition.partition)
-    return broker_error(known.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"{topic_partition} has no leader")

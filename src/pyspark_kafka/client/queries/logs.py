@@ -7,8 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.cluster.fanout import call_leaders
-from pyspark_kafka.client.cluster.leaders import leaderless
-from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.queries import log_sizes, offset_messages
 from pyspark_kafka.client.retry import RetryAction, attempts, decide
 from pyspark_kafka.client.wire.error_codes import ErrorCode
@@ -76,11 +74,10 @@ def query_logs(
     *,
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     newest: bool = True,
-    sizes: bool = True,
 ) -> LogQueryResult:
     """Look up where logs begin and end, and how large they are; one request of each kind to each leader, side by side.
 
-    Ends are looked up after starts: a start is never behind the end beside it.
+    Sizes need the right DESCRIBE on the cluster. Starts are looked up before ends, so that none is behind its end.
 
     Runs on: driver and executor; blocks. Units: offsets, bytes.
 
@@ -90,7 +87,6 @@ def query_logs(
         deadline: for everything. A broker that is silent is waited for once, for `answer_timeout_ms` at most.
         isolation_level: what counts as the end.
         newest: whether to ask for the times of the newest records (KIP-734).
-        sizes: whether to ask for sizes, which needs the right DESCRIBE on the cluster.
 
     Raises:
         ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
@@ -100,8 +96,7 @@ def query_logs(
     query.find(Latest(), isolation_level)
     if newest:
         query.find_newest()
-    if sizes:
-        query.find_sizes()
+    query.find_sizes()
     return LogQueryResult(query.facts, query.topic_ids)
 
 
@@ -175,16 +170,11 @@ class _LogQuery:
             if topic.topic_id is not None:
                 self.topic_ids[name] = str(topic.topic_id)
         for topic_partition in partitions:
-            described = found.topics.get(topic_partition.topic)
-            error = unknown_topic(topic_partition.topic) if described is None else described.error_for("Read")
-            led = None if described is None else described.partition(topic_partition.partition)
-            if error is None and led is None:
-                error = unknown_topic(topic_partition.topic, partition=topic_partition.partition)
+            error = found.error_for(topic_partition, "Read")
             if isinstance(error, AccessError):
                 name_user(error, self._client.options)
-            no_leader = leaderless(self._client, topic_partition) if led is not None and not led.has_leader else None
             facts = self.facts[topic_partition]
-            facts.leader, facts.error = (led if no_leader is None else None), error or no_leader
+            facts.leader, facts.error = (found.partition(topic_partition) if error is None else None), error
 
     def _ask_leaders(
         self,
