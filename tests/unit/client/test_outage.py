@@ -115,7 +115,7 @@ def test_each_outage_has_its_own_time() -> None:
     assert clock.now > 200
 
 
-def test_patience_begins_with_the_first_success() -> None:
+def test_outage_is_waited_out_after_the_first_success() -> None:
     clock = Clock(0.0)
     outage_retry = _outage_retry(clock, reached=False)
     with pytest.raises(TransportError) as caught:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # A broker whose response has not begun to arrive by then is not waited for alone. One that has died without closing its
 # connections looks just like it.
-PATIENCE_S = 1.0
+HEDGE_AFTER_S = 1.0
 
 
 class AnyBroker:
@@ -37,7 +37,7 @@ class AnyBroker:
         self._servers = servers
 
     def call(
-        self, request: Any, deadline: Deadline, *, max_version: int | None = None, patience_s: float = PATIENCE_S
+        self, request: Any, deadline: Deadline, *, max_version: int | None = None, hedge_after_s: float = HEDGE_AFTER_S
     ) -> tuple[Any, Connection]:
         """Send a request to any broker and wait for the response; another broker is asked after some silence.
 
@@ -48,7 +48,7 @@ class AnyBroker:
             request: an instance of a class of `wire.messages`, with no version set.
             deadline: for all of it.
             max_version: an upper bound for the version.
-            patience_s: how long one broker may take until its response begins to arrive.
+            hedge_after_s: how long one broker may take until its response begins to arrive; then another is asked, too.
 
         Returns:
             The decoded response, and the connection that it came on.
@@ -59,7 +59,7 @@ class AnyBroker:
         first = self.connect(deadline)
         respond_by = deadline.within(self._options.answer_timeout_ms)
         first.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
-        if first.readable(min(patience_s, respond_by.remaining_s())):
+        if first.readable(min(hedge_after_s, respond_by.remaining_s())):
             return first.receive(respond_by), first
         second: Connection | None = None
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.cluster.any_broker import PATIENCE_S
+from pyspark_kafka.client.cluster.any_broker import HEDGE_AFTER_S
 from pyspark_kafka.client.cluster.errors import metadata_without_brokers
 from pyspark_kafka.client.cluster.metadata import parse_metadata
 from pyspark_kafka.client.wire.messages import ErrorCode, MetadataRequest, broker_error
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # A broker may take longer to describe more topics than that; another one is not to be asked for all of it as well.
 _FEW_TOPICS = 100
-_LONG_PATIENCE_S = 4.0
+_LATE_HEDGE_S = 4.0
 
 
 def request_metadata(
@@ -42,8 +42,8 @@ def request_metadata(
     """
     wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-    patience_s = PATIENCE_S if topics is not None and len(topics) <= _FEW_TOPICS else _LONG_PATIENCE_S
-    response, connection = any_broker.call(request, deadline, patience_s=patience_s)
+    hedge_after_s = HEDGE_AFTER_S if topics is not None and len(topics) <= _FEW_TOPICS else _LATE_HEDGE_S
+    response, connection = any_broker.call(request, deadline, hedge_after_s=hedge_after_s)
     # Only version 13 has a code for the whole response; the default of older ones is 0.
     if response.error_code != ErrorCode.NONE:
         raise broker_error(response.error_code, f"Asking {connection.address} for metadata failed")

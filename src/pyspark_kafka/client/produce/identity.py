@@ -70,7 +70,7 @@ class WriteMode:
     ) -> ProducerIdentity | TransactionIdentity:
         """Return the identity of an idempotent producer: the transaction's, or a new one of the cluster.
 
-        An outage is waited out by `patience`; see `request_identity`.
+        An outage is waited out by `outage_retry`; see `request_identity`.
         """
         if self.transaction is not None:
             return self.transaction.identity

@@ -32,21 +32,21 @@ class Scene:
             active=[cursor], last_error=None, waits_for_records=True, forget_errors=lambda: True,
             oldest_request_s=lambda _: in_flight_s,
         )  # fmt: skip
-        self.patience = ProgressTimeout(options, FETCH, cast("FetchSession", session), self.clock, self.clock.sleep)
+        self.timeout = ProgressTimeout(options, FETCH, cast("FetchSession", session), self.clock, self.clock.sleep)
 
 
 def test_broker_that_is_late_by_more_than_a_second_is_an_outage() -> None:
     scene = Scene(in_flight_s=1.6)
-    progress = scene.patience.begin()
+    progress = scene.timeout.begin()
     scene.clock.now += 11
-    assert scene.patience.check(progress).timeout_ms == 60_000
-    assert not scene.patience.rest()
+    assert scene.timeout.check(progress).timeout_ms == 60_000
+    assert not scene.timeout.rest()
 
 
 def test_broker_that_waits_for_records_as_long_as_it_may_is_no_outage() -> None:
     scene = Scene(in_flight_s=1.4)
-    progress = scene.patience.begin()
+    progress = scene.timeout.begin()
     scene.clock.now += 11
     with pytest.raises(DeadlineError, match="FETCH_NO_PROGRESS"):
-        scene.patience.check(progress)
-    assert scene.patience.rest()
+        scene.timeout.check(progress)
+    assert scene.timeout.rest()
