@@ -10,6 +10,7 @@ import pytest
 
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from pyspark_kafka.client import retry
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.deadline import Deadline
@@ -72,7 +73,8 @@ def test_server_that_swallows_everything_leaves_time_for_the_next() -> None:
             assert client.fetch_metadata(()).cluster_id == "fake"
 
 
-def test_listener_confusion_is_reported_before_the_whole_deadline_is_spent() -> None:
+def test_listener_confusion_is_reported_before_the_whole_deadline_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "CLOSED_AT_ONCE_MS", 300)
     with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Close)
         with cluster.client(api_timeout_ms=60_000) as client, pytest.raises(TransportError) as caught:
