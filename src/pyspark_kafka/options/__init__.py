@@ -31,7 +31,6 @@ from pyspark_kafka.options.resolve.read import (
 )
 from pyspark_kafka.options.resolve.write import parse_write_options
 from pyspark_kafka.options.values.connection import ConnectionOptions
-from pyspark_kafka.options.values.fetch import FetchOptions
 from pyspark_kafka.options.values.formats import (
     CorruptMode,
     FormatName,
@@ -41,8 +40,13 @@ from pyspark_kafka.options.values.formats import (
     TypedReadOptions,
     TypedWriteOptions,
 )
-from pyspark_kafka.options.values.producer import ProducerOptions
-from pyspark_kafka.options.values.read import BatchReadOptions, StreamReadOptions, Subscription
+from pyspark_kafka.options.values.read import (
+    BatchReadOptions,
+    FetchOptions,
+    LagViewOptions,
+    StreamReadOptions,
+    Subscription,
+)
 from pyspark_kafka.options.values.secret import HiddenBytes, Revealed, Secret
 from pyspark_kafka.options.values.security import (
     LOGIN_MODULES,
@@ -64,8 +68,7 @@ from pyspark_kafka.options.values.tokens import (
     TokenRenewal,
     UnsignedToken,
 )
-from pyspark_kafka.options.values.views import LagViewOptions
-from pyspark_kafka.options.values.write import ExactlyOnceOptions, WriteOptions
+from pyspark_kafka.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
 
 __all__ = [
     "EVERYWHERE",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 from pyspark.sql.datasource import InputPartition as SparkInputPartition
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         SupportsPushDownFilters,
         SupportsTriggerAvailableNow,
     )
+
+_T = TypeVar("_T")
 
 
 class SparkPartition(SparkInputPartition):
@@ -170,23 +172,20 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
 
     @property
     def _stream(self) -> MicroBatchStream:
-        if self._planned is None:
-            raise RuntimeError("a planning method was called on an executor's copy of the reader")
-        self._announce()
-        return self._planned
+        return self._of_driver(self._planned)
 
     @property
     def _control(self) -> SupportsTriggerAvailableNow:
-        if self._admission is None:
-            raise RuntimeError("a planning method was called on an executor's copy of the reader")
-        self._announce()
-        return self._admission
+        return self._of_driver(self._admission)
 
-    def _announce(self) -> None:
+    def _of_driver(self, part: _T | None) -> _T:
+        if part is None:
+            raise RuntimeError("a planning method was called on an executor's copy of the reader")
         announce, self._at_first_call = self._at_first_call, None
         if announce is not None:
             stop_at_sigterm(self.stop)
             announce()
+        return part
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset a new query starts from."""
@@ -238,7 +237,7 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
         return self._stream.deserializeOffset(json.dumps(nested))
 
 
-class RefusedStreamReader(DataSourceStreamReader, SparkSupportsTriggerAvailableNow):
+class RefusedStreamReader(StreamReaderAdapter):
     """Stands for a stream reader that could not be built: the first thing that Spark asks of it raises the reason.
 
     PySpark (4.2, 4.3) answers an error of `streamReader()` with an `UnboundLocalError` of its own, which would be the
@@ -249,37 +248,14 @@ class RefusedStreamReader(DataSourceStreamReader, SparkSupportsTriggerAvailableN
 
     def __init__(self, reason: Exception) -> None:
         self._reason = reason
-
-    def initialOffset(self) -> dict[str, Any]:
-        """Raise the reason."""
-        raise self._reason
-
-    def latestOffset(self, start: dict[str, Any], limit: SparkReadLimit) -> dict[str, Any]:  # noqa: ARG002 - Spark's contract
-        """Raise the reason."""
-        raise self._reason
-
-    def getDefaultReadLimit(self) -> SparkReadLimit:
-        """Raise the reason. It is asked for before any offset."""
-        raise self._reason
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        """Raise the reason. An available-now run asks for it first."""
-        raise self._reason
-
-    def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Raise the reason."""
-        raise self._reason
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[SparkInputPartition]:  # noqa: ARG002 - Spark's contract
-        """Raise the reason."""
-        raise self._reason
+        self._planned = self._admission = None
 
     def read(self, partition: SparkInputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - Spark's contract
         """Raise the reason."""
         raise self._reason
 
-    def stop(self) -> None:
-        """Do nothing: there is nothing to stop."""
+    def _of_driver(self, part: _T | None) -> _T:  # noqa: ARG002 - there is none
+        raise self._reason
 
 
 def _checked(factory: PartitionReaderFactory, schema: pa.Schema | None) -> PartitionReaderFactory:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options.catalogue import OPTIONS
-from pyspark_kafka.options.catalogue.host_keys import HOST_KEYS, HOST_PREFIXES
 from pyspark_kafka.options.catalogue.option import READS, Option, Scope, Status
 from pyspark_kafka.options.values.secret import Secret
 
@@ -21,6 +20,30 @@ if TYPE_CHECKING:
 
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+# Keys that Spark passes to a Python data source in addition to the user's options: `load(path)` and `save(path)` add
+# path and paths, `CREATE TABLE` adds the table's properties (and each option a second time as `option.<name>`). The
+# others are options of the stream writer that some hosts leave among the options.
+_HOST_KEYS = frozenset(
+    key.lower()
+    for key in (
+        "path",
+        "paths",
+        "checkpointLocation",
+        "queryName",
+        "outputMode",
+        "provider",
+        "owner",
+        "location",
+        "external",
+        "is_managed_location",
+        "comment",
+        "collation",
+        "version",
+        "table_type",
+    )
+)
+_HOST_PREFIXES = ("option.", "spark.sql.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +267,7 @@ def _merge_cases(raw: Mapping[str, Any], problems: list[Problem]) -> dict[str, A
 
 def _is_host_key(name: str) -> bool:
     key = name.lower()
-    return key in HOST_KEYS or key.startswith(HOST_PREFIXES)
+    return key in _HOST_KEYS or key.startswith(_HOST_PREFIXES)
 
 
 def _to_text(value: Any) -> str | None:

@@ -13,9 +13,13 @@ from pyspark_kafka.options.resolve.collector import Collector
 from pyspark_kafka.options.resolve.connection import resolve_connection
 from pyspark_kafka.options.resolve.formats import resolve_typed_read
 from pyspark_kafka.options.resolve.range_edges import EdgeOption, check_batch, check_names, resolve_edge
-from pyspark_kafka.options.values.fetch import FetchOptions
-from pyspark_kafka.options.values.read import BatchReadOptions, StreamReadOptions, Subscription
-from pyspark_kafka.options.values.views import LagViewOptions
+from pyspark_kafka.options.values.read import (
+    BatchReadOptions,
+    FetchOptions,
+    LagViewOptions,
+    StreamReadOptions,
+    Subscription,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

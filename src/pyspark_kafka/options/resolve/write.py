@@ -9,8 +9,7 @@ from pyspark_kafka.options.catalogue.option import Scope
 from pyspark_kafka.options.resolve.collector import Collector
 from pyspark_kafka.options.resolve.connection import resolve_connection
 from pyspark_kafka.options.resolve.formats import resolve_typed_write
-from pyspark_kafka.options.values.producer import ProducerOptions
-from pyspark_kafka.options.values.write import ExactlyOnceOptions, WriteOptions
+from pyspark_kafka.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,13 +13,17 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from pyspark_kafka.options.values.connection import ConnectionOptions
-from pyspark_kafka.options.values.fetch import FetchOptions
 from pyspark_kafka.options.values.formats import FormatOptions, RegistryOptions, TypedReadOptions, TypedWriteOptions
-from pyspark_kafka.options.values.producer import ProducerOptions
-from pyspark_kafka.options.values.read import BatchReadOptions, ReadOptions, StreamReadOptions, Subscription
+from pyspark_kafka.options.values.read import (
+    BatchReadOptions,
+    FetchOptions,
+    LagViewOptions,
+    ReadOptions,
+    StreamReadOptions,
+    Subscription,
+)
 from pyspark_kafka.options.values.security import TlsOptions
-from pyspark_kafka.options.values.views import LagViewOptions
-from pyspark_kafka.options.values.write import ExactlyOnceOptions, WriteOptions
+from pyspark_kafka.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
 
 # The first part of a field's name, and the class that has the field. `read` is both kinds of read.
 VALUE_CLASSES: dict[str, type] = {

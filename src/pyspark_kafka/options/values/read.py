@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.offsets import Earliest, Latest, RangeEdge
-from pyspark_kafka.options.values.fetch import FetchOptions
 
 if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
@@ -14,6 +14,37 @@ if TYPE_CHECKING:
     from pyspark_kafka.options.values.formats import TypedReadOptions
 
 SubscriptionKind: TypeAlias = Literal["subscribe", "assign", "subscribePattern"]
+
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOptions:
+    """How records are fetched, and how many bytes a task may hold.
+
+    Attributes:
+        max_bytes_per_fetch: the maximum size of a fetch response (`kafka.fetch.max.bytes`).
+        max_partition_fetch_bytes: the maximum size of one partition's part of it (`kafka.max.partition.fetch.bytes`).
+        min_bytes: the broker responds when it has this many bytes (`kafka.fetch.min.bytes`).
+        max_wait_ms: the broker responds after this time with what it has (`kafka.fetch.max.wait.ms`).
+        check_crcs: whether checksums of record batches are verified.
+        max_decompressed_bytes: the maximum size of a record batch once decompressed.
+        max_buffered_bytes: the maximum of fetched bytes that a task holds at a time (`maxBufferedBytesPerTask`).
+        poll_timeout_ms: the longest wait without any progress; then the task fails.
+        outage_timeout_ms: replaces `poll_timeout_ms` during an outage of brokers, if it is longer; 0 in batch reads.
+    """
+
+    max_bytes_per_fetch: int = 8 * _MIB
+    max_partition_fetch_bytes: int = 8 * _MIB
+    min_bytes: int = 1
+    max_wait_ms: int = 500
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    check_crcs: bool = True
+    max_decompressed_bytes: int = 256 * _MIB
+    max_buffered_bytes: int = 64 * _MIB
+    poll_timeout_ms: int = 120_000
+    outage_timeout_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +157,26 @@ class StreamReadOptions(ReadOptions):
     source_index: int = 0
     committed_group: str | None = None
     warn_headroom_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LagViewOptions:
+    """How far positions are behind, as rows.
+
+    Attributes:
+        connection: how to reach the cluster.
+        view: always `lag`.
+        lag_checkpoint: the checkpoint whose positions are measured; None: those of the group.
+        lag_group: the consumer group whose positions are measured; None: those of the checkpoint.
+        topics: only these; empty: all that there are positions of.
+        isolation_level: what counts as the end of a log.
+        notes: sentences for the user's log: options without effect.
+    """
+
+    connection: ConnectionOptions
+    view: str = ""
+    lag_checkpoint: str | None = None
+    lag_group: str | None = None
+    topics: tuple[str, ...] = ()
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    notes: tuple[str, ...] = ()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import queue
 import threading
@@ -12,7 +11,6 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,9 +27,11 @@ from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
 from pyspark_kafka.connector.engine.checks import check_instance, check_not_backwards
 from pyspark_kafka.testing.conformance.answers import check_offset, check_partitions, check_position
 from pyspark_kafka.testing.conformance.killed import run_until_killed
+from pyspark_kafka.testing.conformance.leaks import check_leaks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from pyspark_kafka.connector import ContinuousPartitionReader
     from pyspark_kafka.testing.conformance.killed import Steps
@@ -208,14 +208,7 @@ class ContinuousSourceContract(ABC):
             with source.run():
                 pass
 
-        # Once before: what is kept for the next reader on purpose is open from here on.
-        wait_and_close()
-        before = _open_files(), threading.active_count()
-        for _ in range(3):
-            wait_and_close()
-        after = _open_files(), threading.active_count()
-        assert after[0] <= before[0], f"{after[0] - before[0]} files or sockets stay open"
-        assert after[1] <= before[1], f"{after[1] - before[1]} threads stay"
+        check_leaks(wait_and_close, times=3)
 
     def test_stop_may_be_called_again(self, source: _Continuous) -> None:
         """A stream that never read stops more than once."""
@@ -449,10 +442,3 @@ def _doubled(rows: list[dict[str, Any]]) -> list[str]:
 def _difference(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> str:
     lost = sorted(set(_comparable(expected)) - set(_comparable(found)))
     return f"rows {lost[:5]} are lost" if lost else f"rows {_doubled(found)[:5]} are read twice"
-
-
-def _open_files() -> int:
-    for directory in ("/proc/self/fd", "/dev/fd"):
-        if Path(directory).is_dir():
-            return len(os.listdir(directory))  # noqa: PTH208 - a plain count
-    return 0

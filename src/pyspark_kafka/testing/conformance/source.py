@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import threading
 from abc import ABC, abstractmethod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,9 +29,11 @@ from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
 from pyspark_kafka.connector.engine.checks import check_filters, check_instance, check_not_backwards
 from pyspark_kafka.testing.conformance.answers import check_offset, check_partitions
 from pyspark_kafka.testing.conformance.killed import run_until_killed
+from pyspark_kafka.testing.conformance.leaks import check_leaks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -257,14 +256,7 @@ class SourceContract(ABC):
                 reader.close()
                 factory.createReader(partition).close()
 
-        # Once before: what is kept for the next reader on purpose is open from here on.
-        read_a_little()
-        before = _open_files(), threading.active_count()
-        for _ in range(5):
-            read_a_little()
-        after = _open_files(), threading.active_count()
-        assert after[0] <= before[0], f"{after[0] - before[0]} files or sockets stay open"
-        assert after[1] <= before[1], f"{after[1] - before[1]} threads stay"
+        check_leaks(read_a_little, times=5)
 
     def test_pushed_filters_leave_out_no_row_that_passes(self, source: _Source) -> None:
         """A batch read with filters has the rows that pass, once the engine has applied those that are returned."""
@@ -415,10 +407,3 @@ def _put(path: Path, data: bytes) -> None:
     beside = path.with_name(f".{path.name}")
     beside.write_bytes(data)
     beside.replace(path)
-
-
-def _open_files() -> int:
-    for directory in ("/proc/self/fd", "/dev/fd"):
-        if Path(directory).is_dir():
-            return len(os.listdir(directory))  # noqa: PTH208 - a plain count
-    return 0
