@@ -107,45 +107,31 @@ class Summary:
 
     Attributes:
         batches: how many.
-        finished: how many of them are committed.
         rows: offsets that they cover, as far as that is known.
-        from_ms: the first time that is known, in ms since 1970; None if none is.
-        to_ms: the last one.
+        to_ms: the last time that is known, in ms since 1970; None if none is.
         rows_per_second: rows for each second from first to last; None if there is no time between them.
         median_ms: how long a batch takes; None if that is not known.
-        slowest: the batch that took longest; None if that is not known.
-        runs: how many runs of the query are seen; None if that is not known.
     """
 
     batches: int
-    finished: int
     rows: int
-    from_ms: int | None
     to_ms: int | None
     rows_per_second: float | None
     median_ms: float | None
-    slowest: BatchStats | None
-    runs: int | None
 
 
 def summarize(batches: Sequence[BatchStats]) -> Summary:
     """Return the figures of batches, which are in the order of their numbers."""
     times = [time for each in batches for time in (each.begun_ms, each.finished_ms) if time is not None]
     rows = sum(each.rows or 0 for each in batches)
-    first, last = (min(times), max(times)) if times else (None, None)
-    timed = [each for each in batches if each.duration_ms is not None]
-    span_ms = 0 if first is None or last is None else last - first
-    runs = {each.run_id for each in batches if each.run_id is not None}
+    durations = [each.duration_ms for each in batches if each.duration_ms is not None]
+    span_ms = max(times) - min(times) if times else 0
     return Summary(
         batches=len(batches),
-        finished=sum(each.is_finished for each in batches),
         rows=rows,
-        from_ms=first,
-        to_ms=last,
+        to_ms=max(times, default=None),
         rows_per_second=rows * 1000 / span_ms if span_ms else None,
-        median_ms=statistics.median(each.duration_ms or 0 for each in timed) if timed else None,
-        slowest=max(timed, key=lambda each: each.duration_ms or 0, default=None),
-        runs=len(runs) or None,
+        median_ms=statistics.median(durations) if durations else None,
     )
 
 

@@ -12,11 +12,6 @@ _MAGIC = b"crc\0"
 _SUM = struct.Struct(">I")
 
 
-def checksum_name(name: str) -> str:
-    """Return the name of the checksum of a file, in the same directory."""
-    return f".{name}.crc"
-
-
 def compare_checksum(data: bytes, checksum: bytes) -> str:
     r"""Return what is wrong with a file by its checksum; empty if nothing is.
 

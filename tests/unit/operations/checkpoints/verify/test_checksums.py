@@ -6,7 +6,7 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafka.operations.checkpoints.verify.checksums import checksum_name, compare_checksum
+from pyspark_kafka.operations.checkpoints.verify.checksums import compare_checksum
 
 
 def checksum_of(data: bytes, size: int = 512) -> bytes:
@@ -40,7 +40,3 @@ def test_any_bytes_are_a_checksum_or_not(data: bytes) -> None:
 def test_bytes_that_are_no_checksum_are_named() -> None:
     for data in (b"", b"crc\0", b"crc\0\0\0\0\0", b"xxx\0\0\0\2\0abcd"):
         assert compare_checksum(b"abc", data) == "the checksum is no checksum of Hadoop"
-
-
-def test_checksum_is_a_hidden_file() -> None:
-    assert checksum_name("7") == ".7.crc"
