@@ -40,6 +40,7 @@
 | a cluster in memory, for producers | `fakes/memory_cluster.py` |
 | a cluster in memory, for fetches without sockets | `fakes/simulated_cluster.py` |
 | a continuous query without Spark, threads or clock | `fakes/simulated_query.py` |
+| its lanes; its source, sink and checkpoint | `fakes/simulated_lane.py`, `fakes/simulated_ends.py` |
 | the same with transactions, without Kafka | `fakes/simulated_transactions.py` |
 | the log of a partition in both of them, record batches for it | `fakes/logs.py` |
 | a schema registry with Confluent's API that misbehaves | `fakes/schema_registry.py` |

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 
-from kit.fakes.simulated_query import INTERVAL_MS, BrokenInvariantError, Simulation
+from kit.fakes.simulated_ends import BrokenInvariantError
+from kit.fakes.simulated_lane import INTERVAL_MS
+from kit.fakes.simulated_query import Simulation
 from kit.fakes.simulated_transactions import TransactionalSimulation
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles

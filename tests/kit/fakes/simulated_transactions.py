@@ -13,16 +13,9 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 from uuid import UUID
 
-from kit.fakes.simulated_query import (
-    INTERVAL_MS,
-    TOPIC,
-    BrokenInvariantError,
-    Counts,
-    RunFailedError,
-    SimulatedLane,
-    Simulation,
-    rows_of,
-)
+from kit.fakes.simulated_ends import TOPIC, BrokenInvariantError, Counts, rows_of
+from kit.fakes.simulated_lane import INTERVAL_MS, SimulatedLane
+from kit.fakes.simulated_query import RunFailedError, Simulation
 from pyspark_kafka.client.cluster.metadata import TopicMetadata
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.group_positions import GroupPosition

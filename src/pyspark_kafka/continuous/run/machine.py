@@ -22,7 +22,7 @@ import math
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.continuous.epochs.coordinator import BeginReading, EndEpoch, EpochCoordinator, RunIsDone
+from pyspark_kafka.continuous.epochs.coordinator import BeginReading, EndEpoch, RunIsDone
 from pyspark_kafka.continuous.epochs.messages import Failed, Hello, LaneCommitted, LaneEnded, Moved, Reports, Started
 from pyspark_kafka.continuous.epochs.pace import EpochLoad
 from pyspark_kafka.continuous.run.commits import CommitEnded
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark_kafka.connector import Offset
-    from pyspark_kafka.continuous.epochs.coordinator import EpochCommand
+    from pyspark_kafka.continuous.epochs.coordinator import EpochCommand, EpochCoordinator
     from pyspark_kafka.continuous.reports.run_log import RunLog
     from pyspark_kafka.continuous.run.context import RunContext
     from pyspark_kafka.continuous.run.events import RunCommand, RunEvent
@@ -126,14 +126,13 @@ class RunMachine:
     Args:
         context: of the query.
         log: of the run.
-        first_epoch: the first epoch; it begins at `commits.start`.
+        coordinator: the epochs; no lane has started.
         lanes_of: the lanes of each task, by task.
         now: when the run begins.
         idle_epoch_s: after how many seconds an epoch ends though nothing has moved; None for never.
         reached: returns the offset up to which rows are committed.
 
     Attributes:
-        coordinator: the epochs.
         state: where the run is.
         failure: why it has failed, if it has.
         has_read: whether every lane has begun to read.
@@ -143,7 +142,7 @@ class RunMachine:
         self,
         context: RunContext,
         log: RunLog,
-        first_epoch: int,
+        coordinator: EpochCoordinator,
         lanes_of: Mapping[int, Iterable[int]],
         now: float,
         idle_epoch_s: float | None = None,
@@ -152,9 +151,7 @@ class RunMachine:
         self._query_id, self._control, self._waits = context.query_id, context.control, context.waits
         self._pace, self._log, self._reached = context.pace, log, reached
         self._lanes_of = {task: set(lanes) for task, lanes in lanes_of.items()}
-        self.coordinator = EpochCoordinator(
-            sum(map(len, self._lanes_of.values())), first_epoch, context.pace.interval_ms
-        )
+        self.coordinator = coordinator
         self.state = RunState.STARTING
         self.failure: BaseException | None = None
         self.has_read = False

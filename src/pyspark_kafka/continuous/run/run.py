@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.continuous.channel.driver_side import TaskConnections
 from pyspark_kafka.continuous.channel.frames import new_key
-from pyspark_kafka.continuous.epochs.coordinator import BeginReading, CommitEpoch, EndEpoch, EpochOrderError
+from pyspark_kafka.continuous.epochs.coordinator import (
+    BeginReading,
+    CommitEpoch,
+    EndEpoch,
+    EpochCoordinator,
+    EpochOrderError,
+)
 from pyspark_kafka.continuous.epochs.messages import End, Go, Reports
 from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
@@ -151,10 +157,9 @@ class QueryRun:
             closing.callback(connections.close)
             plan = planner.plan_tasks(partitions, tasks, self._first_epoch, key, connections.port)
             now = time.monotonic()
+            coordinator = EpochCoordinator(len(partitions), self._first_epoch, self._context.pace.interval_ms)
             lanes_of = dict(enumerate(plan.lanes))
-            machine = RunMachine(
-                self._context, self._log, self._first_epoch, lanes_of, now, idle_epoch_s, self._reached
-            )
+            machine = RunMachine(self._context, self._log, coordinator, lanes_of, now, idle_epoch_s, self._reached)
             self._machine = machine
             slots = SlotWatch(
                 self._context.slots,

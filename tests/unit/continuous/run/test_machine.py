@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,6 +14,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     BeginReading,
     CommitEpoch,
     EndEpoch,
+    EpochCoordinator,
     EpochOrderError,
     LaneReport,
     RunIsDone,
@@ -54,7 +56,8 @@ def machine_of(
         query_id="the query", pace=EpochPace(100) if pace is None else pace,
     )  # fmt: skip
     log = RunLog("the query", lambda text: setattr(control, "message", text))
-    return RunMachine(context, log, 4, {0: [0], 1: [1]}, now, idle_epoch_s, lambda: 0)  # type: ignore[arg-type, return-value]
+    coordinator = EpochCoordinator(2, 4, context.pace.interval_ms)
+    return RunMachine(context, log, coordinator, {0: [0], 1: [1]}, now, idle_epoch_s, Mock(return_value=0))
 
 
 def start(machine: RunMachine, now: float = NOW) -> list[RunCommand]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pyspark_kafka.connector import CommitLimit
-from pyspark_kafka.continuous.epochs.coordinator import BeginReading, CommitEpoch, LaneReport
+from pyspark_kafka.continuous.epochs.coordinator import BeginReading, CommitEpoch, EpochCoordinator, LaneReport
 from pyspark_kafka.continuous.epochs.messages import End, Failed, Go, Moved, Reports, Started
 from pyspark_kafka.continuous.epochs.pace import EpochPace
 from pyspark_kafka.continuous.run import run as run_module
@@ -45,7 +45,7 @@ def run_of_two_lanes(commit: Any = None, pace: EpochPace | None = None) -> tuple
         progress=progress, pace=EpochPace(100) if pace is None else pace,
     )  # fmt: skip
     run = QueryRun(context, 4)
-    run._machine = machine = RunMachine(context, run._log, 4, {0: [0], 1: [1]}, 0.0)
+    run._machine = machine = RunMachine(context, run._log, EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, 0.0)
     for lane in range(2):
         machine.take(Started(lane), 0.0)
     machine._noted(machine.coordinator.end_now(), 0.0)
@@ -150,7 +150,7 @@ def test_commit_that_fails_is_raised_where_the_query_runs() -> None:
 
 def test_run_tells_lanes_to_read_when_all_have_started_and_ends_with_the_failure_of_one() -> None:
     run, _, tasks = run_of_two_lanes()
-    run._machine = machine = RunMachine(run._context, run._log, 4, {0: [0], 1: [1]}, 0.0)
+    run._machine = machine = RunMachine(run._context, run._log, EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, 0.0)
     for event in (Started(0), Started(1), Failed(1, "boom", "")):
         run._events.put(event)
     run._drive(machine, tasks, tasks, tasks)

@@ -1,0 +1,165 @@
+"""The ends of a simulated continuous query, in memory: its source, its sink and the files of its checkpoint."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.connector import PartitionOffset, StreamingWrite, WriterCommitMessage
+from pyspark_kafka.connector.offsets import Offset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from kit.fakes.simulated_query import Simulation
+
+TOPIC = "t"
+
+
+class BrokenInvariantError(BaseException):
+    """An invariant does not hold. No code of the package takes it for an error of a source or a sink."""
+
+
+class DriverDied(BaseException):
+    """The driver is gone, between two steps."""
+
+
+class MemoryFiles:
+    """The files of a checkpoint, as `CheckpointFiles` has them.
+
+    Args:
+        may_die: called before and after each change.
+    """
+
+    location = shown = "memory"
+
+    def __init__(self, may_die: Callable[[], None]) -> None:
+        self.names: dict[str, bytes] = {}
+        self._may_die = may_die
+
+    def read(self, name: str) -> bytes | None:
+        return self.names.get(name)
+
+    def create(self, name: str, data: bytes, *, durable: bool = True) -> bool:
+        assert durable, "a crash of the machine may lose it"
+        self._may_die()
+        if name in self.names:
+            return False
+        self.names[name] = data
+        self._may_die()
+        return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        self._may_die()
+        self.names[name] = data
+        self._may_die()
+
+    def list(self, directory: str = "") -> list[str]:
+        return sorted(name[len(directory) + 1 :] for name in self.names if name.startswith(f"{directory}/"))
+
+    def delete(self, *names: str) -> None:
+        for name in names:
+            self._may_die()
+            self.names.pop(name, None)
+
+    def side_by_side(self, *calls: Callable[[], object]) -> None:
+        for call in calls:
+            call()
+
+
+def to_json(rows: Mapping[str, int]) -> str:
+    """Return how many rows were read, by partition, in the form of a source offset of Kafka."""
+    return json.dumps({TOPIC: rows}, sort_keys=True)
+
+
+def rows_of(text: str) -> dict[str, int]:
+    """Return what `to_json` has written."""
+    return dict(json.loads(text).get(TOPIC, {}))
+
+
+@dataclass(frozen=True, eq=False)
+class Counts(Offset):
+    """How many rows were read, by partition."""
+
+    rows: Mapping[str, int]
+
+    def json(self) -> str:
+        return to_json(self.rows)
+
+
+@dataclass(frozen=True)
+class LaneCounts(PartitionOffset):
+    """The same, of one lane."""
+
+    rows: Mapping[str, int]
+
+    def json(self) -> str:
+        return to_json(self.rows)
+
+
+@dataclass(frozen=True)
+class Staged(WriterCommitMessage):
+    """Under which name a lane has staged its rows."""
+
+    name: int
+
+
+class SimulatedStream:
+    """Partitions without an end; row n of a partition is the number n."""
+
+    def initialOffset(self) -> Offset:
+        return Counts({})
+
+    def deserializePartitionOffset(self, text: str) -> PartitionOffset:
+        return LaneCounts(rows_of(text))
+
+    def deserializeOffset(self, text: str) -> Offset:
+        return Counts(rows_of(text))
+
+    def mergeOffsets(self, offsets: Sequence[LaneCounts]) -> Offset:
+        return Counts({name: count for each in offsets for name, count in each.rows.items()})
+
+    def commit(self, end: Offset) -> None:
+        """Nothing is held."""
+
+
+class SimulatedSink(StreamingWrite):
+    """Rows are staged by lanes, and visible at the commit, which is idempotent by epoch.
+
+    Args:
+        simulation: that may die here, or fail.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self.staged: dict[int, list[tuple[str, int]]] = {}
+        self.epochs: dict[int, list[tuple[str, int]]] = {}
+
+    def createStreamingWriterFactory(self, info: Any) -> Any:
+        raise NotImplementedError
+
+    def deserializeMessage(self, text: str) -> WriterCommitMessage:
+        return Staged(json.loads(text)["name"])
+
+    def commit(self, epoch_id: int, messages: Sequence[Any]) -> None:
+        simulation = self._simulation
+        simulation.may_die()
+        simulation.may_fail()
+        missing = [each.name for each in messages if each.name not in self.staged]
+        if epoch_id not in self.epochs:
+            if epoch_id != len(self.epochs):
+                raise BrokenInvariantError(
+                    f"the sink was asked to commit epoch {epoch_id} after {len(self.epochs) - 1}"
+                )
+            if missing:
+                raise BrokenInvariantError(f"epoch {epoch_id} is committed with rows that were aborted")
+            self.epochs[epoch_id] = [row for each in messages for row in self.staged[each.name]]
+        simulation.may_die()
+        simulation.may_fail()
+
+    def abort(self, epoch_id: int, messages: Sequence[Any]) -> None:
+        if epoch_id in self.epochs:
+            raise BrokenInvariantError(f"epoch {epoch_id} was aborted after its commit")
+        for each in messages:
+            self.staged.pop(each.name, None)
