@@ -24,9 +24,10 @@ def create_topic(client: KafkaClient, name: str, partitions: int = 1) -> None:
 
 
 def delete_topics(client: KafkaClient, names: Iterable[str]) -> None:
-    """Delete topics, and wait until brokers do not know them."""
+    """Delete topics, and wait until brokers and the client do not know them."""
     for name in names:
         administration.delete_topic(_address(client), name)
+        client.forget_topic(name)
 
 
 def create_partitions(client: KafkaClient, counts: Mapping[str, int]) -> None:
