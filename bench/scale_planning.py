@@ -70,7 +70,7 @@ def _planned(name: str, servers: str, topics: Sequence[str], subscription: dict[
 
 def _packed(ranges: list[OffsetRange], most: int) -> Figure:
     def pack() -> None:
-        pack_ranges(ranges, most_ranges=most, most_offsets=100_000)
+        pack_ranges(ranges, max_ranges=most, max_offsets=100_000)
 
     name = f"{_PARTITIONS:,} partitions packed, {most:,} a task"
     began = time.perf_counter()

@@ -69,7 +69,7 @@ def scrape() -> dict[str, set[str]]:
     )
     registry.register(KafkaCollector(figures))
     # What a look at brokers finds; nobody looks here.
-    watch = figures._headroom
+    watch = figures._poller
     assert watch is not None
     watch._headroom = [(("q", "id", "0", "t", "0"), 3_600.0)]
     watch._ages = [(("q", "id", "0", "t", "0"), 5.0)]
