@@ -36,7 +36,6 @@ from pyspark_kafka.connector.read import (
 )
 from pyspark_kafka.connector.table import (
     LogicalWriteInfo,
-    PhysicalWriteInfo,
     Scan,
     ScanBuilder,
     SupportsPushDownFilters,
@@ -53,6 +52,7 @@ from pyspark_kafka.connector.write import (
     BatchWrite,
     DataWriter,
     DataWriterFactory,
+    PhysicalWriteInfo,
     StreamingDataWriterFactory,
     StreamingWrite,
     WriterCommitMessage,

@@ -226,19 +226,6 @@ class LogicalWriteInfo:
     queryId: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PhysicalWriteInfo:
-    """What an engine knows of a write when it starts its tasks.
-
-    Attributes:
-        numPartitions: the number of tasks; None where the engine does not tell, as PySpark.
-
-    Source: Spark `org.apache.spark.sql.connector.write.PhysicalWriteInfo`.
-    """
-
-    numPartitions: int | None = None
-
-
 class WriteBuilder(ConnectorContract):
     """Decides how one write writes.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector.contract import ConnectorContract
@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyspark_kafka.connector.table import PhysicalWriteInfo
+
+@dataclass(frozen=True, slots=True)
+class PhysicalWriteInfo:
+    """What an engine knows of a write when it starts its tasks.
+
+    Attributes:
+        numPartitions: the number of tasks; None where the engine does not tell, as PySpark.
+
+    Source: Spark `org.apache.spark.sql.connector.write.PhysicalWriteInfo`.
+    """
+
+    numPartitions: int | None = None
 
 
 class WriterCommitMessage:

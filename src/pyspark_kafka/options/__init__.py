@@ -50,14 +50,13 @@ from pyspark_kafka.options.values.read import (
 from pyspark_kafka.options.values.secret import HiddenBytes, Revealed, Secret
 from pyspark_kafka.options.values.security import (
     LOGIN_MODULES,
-    CertificateStore,
     KerberosLogin,
     Login,
     PlainLogin,
     ReferredLogin,
     ScramLogin,
-    TlsOptions,
 )
+from pyspark_kafka.options.values.tls import CertificateStore, TlsOptions
 from pyspark_kafka.options.values.tokens import (
     UNSIGNED_TOKENS_NOTE,
     MskIamLogin,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.options.parse.tls import TLS13_SUITES, VERSIONS
-from pyspark_kafka.options.values.security import CertificateStore, TlsOptions
+from pyspark_kafka.options.values.tls import CertificateStore, TlsOptions
 
 if TYPE_CHECKING:
     from pyspark_kafka.options.resolve.collector import Collector

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark_kafka.options.parse import scalars
 from pyspark_kafka.options.values.secret import Secret
-from pyspark_kafka.options.values.security import CertificateStore, TlsOptions
+from pyspark_kafka.options.values.tls import CertificateStore, TlsOptions
 from pyspark_kafka.options.values.tokens import (
     MskIamLogin,
     OAuthLogin,

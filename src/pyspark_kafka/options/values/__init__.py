@@ -22,7 +22,7 @@ from pyspark_kafka.options.values.read import (
     StreamReadOptions,
     Subscription,
 )
-from pyspark_kafka.options.values.security import TlsOptions
+from pyspark_kafka.options.values.tls import TlsOptions
 from pyspark_kafka.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
 
 # The first part of a field's name, and the class that has the field. `read` is both kinds of read.

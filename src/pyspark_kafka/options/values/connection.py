@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.options.values.security import TlsOptions
+from pyspark_kafka.options.values.tls import TlsOptions
 
 if TYPE_CHECKING:
     from pyspark_kafka.options.values.security import Login

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from pyspark_kafka.options.values.secret import Secret
-    from pyspark_kafka.options.values.security import TlsOptions
+    from pyspark_kafka.options.values.tls import TlsOptions
 
 
 @dataclass(frozen=True, slots=True)
