@@ -235,9 +235,7 @@ def test_task_that_says_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None
     task, reason = driver.lost.get(timeout=_SECONDS)
     assert task == 2
     # Its connection is open, and its machine confirms what it gets.
-    assert reason.startswith(
-        "nothing was heard of it for 0 s, though its machine answers and its process lives: a func"
-    )
+    assert reason.startswith("it was silent for 0 s, though its machine answers and its process lives: a func")
     assert "(process 4711 at 127.0.0.1:" in reason
     connection.close()
     driver.connections.close()

@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 ALIVE_SECONDS = 2.0
 # A task whose machine is gone, or that is stopped, says nothing; its connection may stay.
 LOST_SECONDS = 20.0
-SILENT = "nothing was heard of it"
+SILENT = "it was silent"
 _GREETING_SECONDS = 5.0
 _SEND_SECONDS = 5.0
 _MAX_STRANGERS = 64
@@ -231,7 +231,7 @@ class TaskConnections:
                 if not self._has_warned:
                     self._has_warned = True
                     _LOG.warning(
-                        "The driver of a continuous query cannot let in a task, as this process may have %s files open "
+                        "The driver of a continuous query cannot accept a task: this process may have %s files open "
                         "at the same time (%s). It tries again every %.0f s. Raise the limit (ulimit -n), or set "
                         "option tasks to a smaller number.",
                         file_limit() or "no more", error, ALIVE_SECONDS,
@@ -378,8 +378,8 @@ def _listener(host: str, port: int) -> socket.socket:
                 raise
             # The address of a gateway in front of this machine, as of the host of a container.
             _LOG.warning(
-                "The driver of the continuous query listens on all addresses of this machine: %s, where tasks find it, "
-                "is none of them.",
+                "The driver of the continuous query listens on all addresses of this machine: %s, which tasks connect "
+                "to, is not one of them.",
                 host,
             )
             return socket.create_server(("", port), family=family, backlog=_BACKLOG)

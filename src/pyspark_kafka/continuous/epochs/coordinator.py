@@ -54,7 +54,7 @@ class EndEpoch:
 
     Attributes:
         epoch: its number.
-        last: whether lanes end with it; if not, they go on with the next one.
+        last: whether lanes end with it; if not, they continue with the next one.
     """
 
     epoch: int
@@ -88,7 +88,7 @@ class _Epoch:
 
 
 class EpochOrderError(Exception):
-    """A lane said what it cannot have done; the run must end."""
+    """A lane reported what it cannot have done; the run must end."""
 
 
 class EpochCoordinator:
@@ -101,8 +101,7 @@ class EpochCoordinator:
     runs gets longer, and no lane waits. Lanes that keep positions together with their rows commit these within it, by
     their own clocks.
 
-    Lanes whose input partitions have an end say when they are there. Once all of them are, the epoch that runs is the
-    last one.
+    Lanes whose input partitions have an end report it. When all lanes have, the epoch that runs is the last one.
 
     Every method takes an event and returns what to do about it, in order. Not safe for threads: one thread owns it.
 
@@ -173,7 +172,7 @@ class EpochCoordinator:
         return {number: tuple(epoch.reports.values()) for number, epoch in sorted(self._epochs.items())}
 
     def started(self, lane: int) -> list[EpochCommand]:
-        """Take note that a lane has all that it needs to read."""
+        """Record that a lane has all that it needs to read."""
         self._check_lane(lane)
         if lane in self._started:
             raise EpochOrderError(f"lane {lane} started twice")
@@ -181,7 +180,7 @@ class EpochCoordinator:
         return [BeginReading()] if self.is_running and not self._done else []
 
     def moved(self, lane: int, epoch: int) -> list[EpochCommand]:
-        """Take note that a lane has moved on in an epoch: there is something to commit."""
+        """Record that a lane has moved in an epoch: there is something to commit."""
         self._check_lane(lane)
         if epoch > self._current:
             # Its report comes before what it does next.
@@ -192,9 +191,9 @@ class EpochCoordinator:
         return []
 
     def lane_committed(self, lane: int, epoch: int) -> list[EpochCommand]:
-        """Take note that a lane has committed what it has read in an epoch so far, which has not ended.
+        """Record that a lane has committed its rows of an epoch so far; the epoch has not ended.
 
-        The checkpoint follows when the epoch is committed. Until then the lane's own word of where it is counts.
+        The checkpoint follows when the epoch is committed. Until then the lane's own position counts.
         """
         self._check_lane(lane)
         moved = self._moved_in.get(epoch, set())
@@ -205,11 +204,11 @@ class EpochCoordinator:
         return []
 
     def failed(self, lane: int) -> None:
-        """Take note that a lane has failed in the epoch that runs, whether it has moved in it or not."""
+        """Record that a lane has failed in the epoch that runs, whether it has moved in it or not."""
         self._moved_in.setdefault(self._current, set()).add(lane)
 
     def has_advanced(self, failed: Iterable[int] = (), *, was_steady: bool = False) -> bool:
-        """Return whether this run has got past where it began, so that a failure is the first one in a row.
+        """Return whether this run has advanced, so that a failure is the first one in a row.
 
         It has if an epoch with rows is committed. Rows of other lanes are not enough where a failed lane has rows that
         are not committed: a record that ends its worker would be tried for ever beside partitions that are well.
@@ -222,7 +221,7 @@ class EpochCoordinator:
         return (was_steady or bool(self._advanced)) and uncommitted.intersection(failed) <= self._advanced
 
     def ended(self, lane: int) -> list[EpochCommand]:
-        """Take note that nothing more will come from a lane; the last one of them ends the run."""
+        """Record that a lane is at its end; the last lane ends the run."""
         self._check_lane(lane)
         if lane not in self._started or lane in self._ended:
             raise EpochOrderError(f"lane {lane} ended {'twice' if lane in self._ended else 'before it started'}")
@@ -230,7 +229,7 @@ class EpochCoordinator:
         return self.stop() if self.is_at_end else []
 
     def ticked(self, now_ms: int) -> list[EpochCommand]:
-        """Take note of the time: called when every lane has started, when it is `due_ms`, and as often as one likes."""
+        """Record the time: called when every lane has started, at `due_ms`, and at any other time."""
         if self._stopping or not self.is_running:
             return []
         if self._current_since_ms is None:
@@ -243,7 +242,7 @@ class EpochCoordinator:
         return self._end_current()
 
     def set_interval(self, interval_ms: int) -> None:
-        """Take note of the length of epochs from now on, that of the one that runs included."""
+        """Record the length of epochs from now on, also of the epoch that runs."""
         self._interval_ms = interval_ms
 
     def due_ms(self) -> int | None:
@@ -261,7 +260,7 @@ class EpochCoordinator:
         return self._end_current()
 
     def reported(self, report: LaneReport) -> list[EpochCommand]:
-        """Take note that a lane has ended an epoch."""
+        """Record that a lane has ended an epoch."""
         self._check_lane(report.lane)
         epoch = self._epochs.get(report.epoch)
         if epoch is None:
@@ -275,7 +274,7 @@ class EpochCoordinator:
         return self._commit_next()
 
     def committed(self, epoch: int) -> list[EpochCommand]:
-        """Take note that the epoch of the last `CommitEpoch` is committed."""
+        """Record that the epoch of the last `CommitEpoch` is committed."""
         if not self._committing or epoch != self._uncommitted:
             raise EpochOrderError(f"epoch {epoch} was committed, and it was not its turn")
         self._committing = False

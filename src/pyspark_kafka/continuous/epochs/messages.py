@@ -1,9 +1,9 @@
-"""What driver and tasks say to each other, as JSON objects: plain values in, checked values out.
+"""The messages between driver and tasks, as JSON objects: plain values in, checked values out.
 
-A task says `hello`, then of each of its lanes `started`, `moved`, `committed`, `ended`, of several of them `reports`,
-and at last `failed` or nothing.
-The driver says `go` when every lane has started, `end` for each epoch that ends, and `stop`. Both say `alive` when they
-have said nothing else for a while; it is also the driver's answer to `hello`, before which no lane starts.
+A task sends `hello`. For each lane it sends `started`, `moved`, `committed` and `ended`; for several lanes `reports`;
+and `failed` if a lane fails. The driver sends `go` when every lane has started, `end` for each epoch that ends, and
+`stop`. Both send `alive` after a while without another message. The driver also sends it in answer to `hello`: lanes
+start after it.
 """
 
 from __future__ import annotations

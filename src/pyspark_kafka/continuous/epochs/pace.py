@@ -171,10 +171,10 @@ class EpochPace:
             return ""
         needed_ms = self._needs[self.reason].needed_ms
         if self.reason == LANES:
-            return f"their lanes take {needed_ms / _OF_A_LANE:,.0f} ms to commit. Look at the brokers, or the sink."
+            return f"their lanes take {needed_ms / _OF_A_LANE:,.0f} ms to commit. Check the brokers, or the sink."
         if self.reason == DRIVER:
             return (
-                f"checkpoint and commit of the sink take {needed_ms / _OF_THE_DRIVER:,.0f} ms. Look at durationMs of "
+                f"checkpoint and commit of the sink take {needed_ms / _OF_THE_DRIVER:,.0f} ms. See durationMs of "
                 "the progress."
             )
         limit = self._limit

@@ -64,7 +64,7 @@ class TaskSlots:
         context = self._spark.sparkContext._jsc  # noqa: SLF001 - PySpark does not hand it out
         if context is None or context.sc().isStopped():
             raise ContinuousQueryError(
-                "The Spark session of a continuous query has ended. What was not committed will be read again.",
+                "The Spark session of a continuous query has ended. Uncommitted rows will be read again.",
                 condition="CONTINUOUS_SESSION_ENDED",
                 hint="Stop queries before their session; start this one again in another session.",
             )

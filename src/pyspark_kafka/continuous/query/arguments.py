@@ -74,7 +74,7 @@ def interval_ms(text: str, problem: str | None = None) -> int:
 
     Args:
         text: the interval.
-        problem: what the error says; that it is no length of an epoch if None.
+        problem: what the error says; that it is not a length of an epoch if None.
 
     Raises:
         OptionError: it is none, or is 0.
@@ -83,7 +83,7 @@ def interval_ms(text: str, problem: str | None = None) -> int:
     unit = None if found is None else _UNITS_MS.get(found[2].lower())
     if found is None or unit is None or int(found[1]) == 0:
         raise OptionError(
-            problem or f"{text!r} is no length of an epoch.",
+            problem or f"{text!r} is not a length of an epoch.",
             condition="OPTION_INVALID",
             hint='Write a number and a unit: "1 second", "500 milliseconds", "2 minutes".',
         )

@@ -173,7 +173,7 @@ class ContinuousFrame(FramePlan, SparkNames):
         Raises:
             CapabilityError: the step comes after one of `mapInArrow`, which may hold rows back.
             SchemaError: a column of the state has a type that cannot be kept.
-            OptionError: `ttl` is no span of time.
+            OptionError: `ttl` is not a span of time.
 
         Source: Spark `transformWithState`, `TTLConfig`.
         """

@@ -119,8 +119,8 @@ class ContinuousWriter(SparkNames):
             others: triggers of Spark's micro-batches, for the error.
 
         Raises:
-            OptionError: none or both are given, the text is no span of time, or is 0, or availableNow is not True; or
-                another trigger is given.
+            OptionError: none or both are given, or another trigger; the text is not a span of time, or is 0; or
+                availableNow is not True.
         """
         if others:
             raise OptionError(
@@ -284,5 +284,7 @@ class ContinuousWriter(SparkNames):
     def _span_ms(self, name: str, default_ms: int) -> int:
         text = self._options.get(name)
         return (
-            default_ms if text is None else interval_ms(text, f"Option {name} is {text!r}, which is no span of time.")
+            default_ms
+            if text is None
+            else interval_ms(text, f"Option {name} is {text!r}, which is not a span of time.")
         )

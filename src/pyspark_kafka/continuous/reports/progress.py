@@ -179,7 +179,7 @@ class ProgressLog:
             # The epoch is committed; that its progress lacks a metric must not end the query.
             if self._is_new("lag"):
                 _LOG.warning(
-                    "How far continuous query %s is behind is not known. This is logged once.",
+                    "The lag of continuous query %s is not known. This is logged once.",
                     self._names.id,
                     exc_info=True,
                 )

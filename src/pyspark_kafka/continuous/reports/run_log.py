@@ -140,7 +140,7 @@ class RunLog:
             self.set_status(f"Waiting for {named} to end epoch {epoch}")
             _LOG.warning(
                 "Continuous query %s: %d of its lanes, %s, should have ended epoch %d %.0f s ago. No epoch is "
-                "committed before. A function may wait there, or a sink that takes no more rows.",
+                "committed until then. A function may wait there, or a sink that takes no more rows.",
                 self._query_id,
                 len(lanes),
                 named,
@@ -157,7 +157,7 @@ class RunLog:
         """Report that epochs last longer, or as long as asked again."""
         if pace.reason:
             _LOG.warning(
-                "Epochs of continuous query %s last %d ms from now on, not %d ms, as %s",
+                "Epochs of continuous query %s last %d ms from now on, not %d ms, because %s",
                 self._query_id,
                 pace.interval_ms,
                 pace.asked_ms,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.continuous.channel.driver_side import SILENT
+from pyspark_kafka.continuous.reports.run_log import numbered
 from pyspark_kafka.errors import ContinuousQueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark_kafka.continuous.epochs.messages import Failed
-
-_MAX_NAMED = 10
 
 
 def run_failed(reason: str, hint: str) -> ContinuousQueryError:
@@ -23,25 +22,25 @@ def run_failed(reason: str, hint: str) -> ContinuousQueryError:
         hint: what to do, as a sentence.
     """
     return ContinuousQueryError(
-        f"The run of a continuous query ended: {reason}. What was not committed will be read again.",
+        f"The run of a continuous query ended: {reason}. Uncommitted rows will be read again.",
         condition="CONTINUOUS_RUN_FAILED",
         hint=hint,
     )
 
 
 def task_lost(task: int, reason: str, lanes: Iterable[int] = ()) -> ContinuousQueryError:
-    """Return the error of a run whose task does not answer any more.
+    """Return the error of a run whose task does not respond any more.
 
     Args:
         task: its number.
         reason: why it is lost, and where its process is.
         lanes: what it reads.
     """
-    hint = "Look at the log of its executor."
+    hint = "Read the log of its executor."
     if SILENT in reason or "interpreter" in reason:
-        hint = "Look for what holds the interpreter, or raise option taskTimeout."
+        hint = "Find the call that holds the interpreter, or raise option taskTimeout."
     numbers = sorted(lanes)
-    named = f", with lane{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:_MAX_NAMED]))}" if numbers else ""
+    named = f", with {numbered('lane', numbers)}" if numbers else ""
     return run_failed(f"task {task} is lost: {reason}{named}", hint)
 
 
@@ -49,7 +48,7 @@ def job_ended(error: BaseException | None) -> ContinuousQueryError:
     """Return the error of a run whose Spark job ended though nobody asked for it."""
     # The frames of the JVM tell a user nothing; the error itself is the cause.
     said = "without an error" if error is None else str(error).partition("\n\tat ")[0].strip()
-    hint = "Look at the log of the executor that the text names."
+    hint = "Read the log of the executor that the text names."
     if "No module named 'pyspark_kafka'" in said:
         hint = "Install pyspark-kafka in the Python of the executors; PYSPARK_PYTHON or spark.pyspark.python names it."
     failure = run_failed(f"its Spark job ended: {said}", hint)

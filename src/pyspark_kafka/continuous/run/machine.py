@@ -372,6 +372,6 @@ class RunMachine:
         self.fail(
             run_failed(
                 f"a lane did not end its epoch within {_STOP_SECONDS:.0f} s after {why}",
-                "Look for a function that waits; the rows of this epoch will be read again.",
+                "Find the function that waits; the rows of this epoch will be read again.",
             )
         )

@@ -1,4 +1,4 @@
-"""What the source is asked beside the thread of the query: whether input partitions have changed, where rows end."""
+"""Polls the source on a thread of its own: whether input partitions have changed, and where rows end."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EVERY_SECONDS = 1.0
-# The owner is looked up with every third question.
+# The owner is checked with every third question.
 _OWNER_EVERY = 3
 # A source answers within some seconds; one that does not must not keep the query from its end.
 _END_SECONDS = 10.0
 
 
 class PartitionWatch:
-    """Asks a source about once a second whether its input partitions have changed, until it says so.
+    """Polls a source about once a second for changed input partitions, until there are any.
 
-    Every few seconds it looks who owns the checkpoint: a query without new rows would not notice.
+    Every few seconds it checks the owner of the checkpoint: a query without new rows would not notice a new owner.
 
-    If somebody waits for rows, it asks where these end. The thread of the query ends and commits epochs meanwhile,
-    however long an answer takes.
+    For calls that wait for rows, it asks where rows end. The thread of the query ends and commits epochs in the
+    meantime, however long an answer takes.
 
     Runs on: driver; the callbacks run on the thread of the watch.
 
@@ -32,7 +32,7 @@ class PartitionWatch:
         check_owner: raises if another query owns the checkpoint.
         on_change: called once, if the answer is yes.
         on_failure: called once, with what the question raised.
-        find_end: asks where readable rows end, and hands on what it finds; must not raise.
+        find_end: asks where readable rows end, and passes the answer on; must not raise.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Who waits until the rows that were readable at a call are committed: `processAllAvailable`."""
+"""Calls that wait until the rows that were readable at the call are committed: `processAllAvailable`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _STALE_SECONDS = 2.0
 
 @dataclass(slots=True, eq=False)
 class _Wait:
-    """Someone who waits for the rows that were readable at the call.
+    """A call that waits for the rows that were readable when it was made.
 
     Attributes:
         asked: when, by the monotonic clock.
-        is_polled_for: whether the source is or was asked where they end.
-        was_polled: whether it has said so.
-        target: where; None if the source does not know.
-        since: when it has said so last, by the monotonic clock.
-        is_over: whether they are committed, or nobody can say where they end.
-        error: why nobody can.
+        is_polled_for: whether the source is polled, or was polled, for the end of these rows.
+        was_polled: whether it has answered.
+        target: the end; None if the source does not know.
+        since: when it has answered last, by the monotonic clock.
+        is_over: whether the rows are committed, or their end cannot be found.
+        error: why it cannot.
     """
 
     asked: float
@@ -41,13 +41,13 @@ class _Wait:
 
 
 class RowWaits:
-    """Those who wait for rows. One thread waits in `wait`, another one, that of the query, ends waits.
+    """The calls that wait for rows. Any thread waits in `wait`; the thread of the query ends waits.
 
     Attributes:
-        end_wanted: set while someone waits: the epoch that runs is to end, so that what it read is committed.
+        end_wanted: set while a call waits: the epoch that runs is to end, so that its rows are committed.
 
     Args:
-        has_reached: whether a position is at or behind a target, as `ContinuousStream.hasReached`.
+        has_reached: whether a position is at or after a target, as `ContinuousStream.hasReached`.
     """
 
     def __init__(self, has_reached: Callable[[Offset, Offset], bool]) -> None:
@@ -58,12 +58,12 @@ class RowWaits:
 
     @property
     def need_target(self) -> bool:
-        """Return whether someone waits for whom the source was not asked yet."""
+        """Return whether a call waits for which the source was not polled yet."""
         return any(not wait.was_polled for wait in self._waits)
 
     @property
     def are_waiting(self) -> bool:
-        """Return whether someone waits."""
+        """Return whether a call waits."""
         return bool(self._waits)
 
     def wait(self, is_active: Callable[[], bool], wake: Callable[[], None]) -> None:
@@ -71,10 +71,10 @@ class RowWaits:
 
         Args:
             is_active: whether the query runs.
-            wake: has its thread look who waits.
+            wake: makes the thread of the query check the waits.
 
         Raises:
-            BaseException: the source could not say where these rows end. The query continues.
+            BaseException: the source could not find the end of these rows. The query continues.
         """
         wait = _Wait(time.monotonic())
         with self._changed:
@@ -85,19 +85,19 @@ class RowWaits:
                     self.end_wanted.set()
                     self._changed.wait(_LOOK_SECONDS)
             finally:
-                # Also if it was interrupted: the query does not rest while somebody waits.
+                # Also if it was interrupted: the query does not rest while a call waits.
                 self._waits = [other for other in self._waits if other is not wait]
         if wait.error is not None:
             raise wait.error
 
     def begin_poll(self) -> None:
-        """Take note that the source is asked now: what it says is not about those who come from here on."""
+        """Record that the source is polled now; calls that come later need a later poll."""
         with self._changed:
             for wait in self._waits:
                 wait.is_polled_for = True
 
     def fail_poll(self, error: BaseException) -> None:
-        """Take note that the source could not say it: those for whom it was asked have the error."""
+        """Record that the poll failed: the calls that it was for raise the error."""
         with self._changed:
             for wait in self._waits:
                 if wait.is_polled_for and not wait.was_polled:
@@ -106,11 +106,11 @@ class RowWaits:
             self._changed.notify_all()
 
     def set_target(self, target: Offset | None, reached: Offset) -> None:
-        """Take note of where readable rows end, for those who waited when the source was asked: see `begin_poll`.
+        """Record where readable rows end, for the calls that waited at `begin_poll`.
 
         Args:
             target: the end; None if the source does not know.
-            reached: what is committed; some may have their rows already.
+            reached: the committed offset; some calls may have their rows already.
         """
         with self._changed:
             for wait in self._waits:
@@ -119,23 +119,23 @@ class RowWaits:
             self._end(reached, None)
 
     def poll_again(self) -> None:
-        """Take note that the query was planned again: a target may be of a topic that is gone, or was recreated."""
+        """Record that the query was planned again: a target may be of a topic that was deleted, or recreated."""
         with self._changed:
             for wait in self._waits:
                 wait.is_polled_for = wait.was_polled = False
 
     def committed(self, reached: Offset, idle_since: float | None) -> None:
-        """Take note of a commit: end the waits that are over with it.
+        """Record a commit, and end the waits that are over with it.
 
         Args:
-            reached: what is committed.
+            reached: the committed offset.
             idle_since: when the epoch began, by the monotonic clock, if no lane had a row in it; None otherwise.
         """
         with self._changed:
             self._end(reached, idle_since)
 
     def wake(self) -> None:
-        """Let everyone look again whether the query runs."""
+        """Let every call check again whether the query runs."""
         with self._changed:
             self._changed.notify_all()
 

@@ -274,4 +274,4 @@ def _logged(call: Callable[[], None]) -> None:
     try:
         call()
     except Exception:  # noqa: BLE001 - logged
-        _LOG.exception("What follows a failure failed as well.")
+        _LOG.exception("Cleanup after the failure also failed.")

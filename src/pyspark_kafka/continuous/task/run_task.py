@@ -137,9 +137,9 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
 def _stuck(number: int) -> ContinuousQueryError:
     return ContinuousQueryError(
         f"Lane {number} of a continuous query did not end within {_LANES_END_SECONDS:.0f} s after its run. Its Python "
-        "worker is ended; what was not committed will be read again.",
+        "worker is ended; uncommitted rows will be read again.",
         condition="CONTINUOUS_LANE_STUCK",
-        hint="Look for a function that waits without a deadline.",
+        hint="Find the function that waits without a deadline.",
         facts={"lane": number},
     )
 

@@ -51,7 +51,7 @@ def test_lanes_that_take_long_to_commit_make_epochs_longer_if_they_do_so_again_a
     pace = EpochPace(1_000)
     assert after(pace, slow, slow, slow, slow) == [1_000, 1_000, 1_980, 1_980]
     assert (pace.lanes_ms, pace.reason) == (1_980, LANES)
-    assert pace.explained() == "their lanes take 900 ms to commit. Look at the brokers, or the sink."
+    assert pace.explained() == "their lanes take 900 ms to commit. Check the brokers, or the sink."
 
 
 def test_slow_checkpoint_makes_epochs_longer_and_no_lane_wait() -> None:

@@ -105,7 +105,7 @@ def test_restarts_are_as_the_options_say(writer: Any) -> None:
     plan = writer.start()._runner.plan
     assert plan.max_failures == 0
     assert [plan.pauses.after(count) for count in (1, 2, 3, 4, 99)] == [2, 10, 50, 60, 60]
-    with pytest.raises(OptionError, match="Option restartBackoff is 'soon', which is no span of time"):
+    with pytest.raises(OptionError, match="Option restartBackoff is 'soon', which is not a span of time"):
         writer.option("restartBackoff", "soon").start()
     with pytest.raises(OptionError, match="Option maxFailures is '-1', and must be a number from 0 to 10000"):
         writer.option("maxFailures", -1).start()
@@ -148,7 +148,7 @@ def test_interval_is_read(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0 seconds", "second", "5 bananams", "3 hams", "-1 second", "1.5 seconds", 3])
 def test_interval_that_is_none_is_refused(text: Any) -> None:
-    with pytest.raises(OptionError, match="is no length of an epoch"):
+    with pytest.raises(OptionError, match="is not a length of an epoch"):
         interval_ms(text)
 
 

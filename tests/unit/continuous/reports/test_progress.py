@@ -133,7 +133,7 @@ def test_source_that_fails_to_say_its_lag_ends_nothing(caplog: pytest.LogCapture
     assert log.last is not None
     assert log.last.sources[0].metrics == {}
     add(log, report(0, read=1, latest='{"t":{"0":50}}'))
-    assert caplog.text.count("How far continuous query") == 1
+    assert caplog.text.count("The lag of continuous query") == 1
 
 
 def test_figures_that_cannot_be_read_end_nothing(caplog: pytest.LogCaptureFixture) -> None:

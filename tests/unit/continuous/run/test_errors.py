@@ -18,9 +18,9 @@ def test_job_that_ends_by_itself_is_named() -> None:
 
 
 def test_lost_task_is_named_with_its_lanes_and_what_to_do() -> None:
-    silent = str(task_lost(3, "nothing was heard of it for 20 s (process 7 at h:1)", {5, 2}))
-    assert "task 3 is lost: nothing was heard of it for 20 s (process 7 at h:1), with lanes 2, 5." in silent
+    silent = str(task_lost(3, "it was silent for 20 s (process 7 at h:1)", {5, 2}))
+    assert "task 3 is lost: it was silent for 20 s (process 7 at h:1), with lanes 2, 5." in silent
     assert "raise option taskTimeout" in silent
     paused = "its connection ended; before, this program itself was silent, as it held the interpreter"
     assert "raise option taskTimeout" in str(task_lost(3, paused))
-    assert "Hint: Look at the log of its executor." in str(task_lost(3, "its connection ended", {5}))
+    assert "Hint: Read the log of its executor." in str(task_lost(3, "its connection ended", {5}))

@@ -131,7 +131,7 @@ def test_epochs_that_get_longer_are_told_to_lanes_in_the_progress_and_in_the_log
     assert shown == [(880, "markers"), (100, "")]
     assert [end.lanes_ms for end in tasks.messages] == [880] * 5 + [100] * 2
     longer, again = caplog.messages
-    assert "last 880 ms from now on, not 100 ms, as a commit of every lane makes 8 markers" in longer
+    assert "last 880 ms from now on, not 100 ms, because a commit of every lane makes 8 markers" in longer
     assert "option maxMarkers allows 10 a second. Write less." in longer
     assert again.endswith("last 100 ms again.")
 
