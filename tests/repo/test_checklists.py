@@ -41,7 +41,7 @@ def test_names_of_the_checklist_for_a_request_are_those_of_the_code() -> None:
     """The examples of the steps are found where the steps say."""
     text = " ".join(steps("Add a request"))
     for name, path in (
-        ("_ADMIN_REQUESTS", "src/pyspark_kafka/client/wire/messages.py"),
+        ("TYPE_CHECKING", "src/pyspark_kafka/client/wire/messages.py"),
         ("fetch_log_sizes", "src/pyspark_kafka/client/queries/log_sizes.py"),
         ("REQUESTS", "tests/kit/fakes/tcp_cluster.py"),
     ):

@@ -89,20 +89,9 @@ __all__ = [
     "error_kind",
 ]
 
-_ADMIN_REQUESTS = frozenset(
-    {
-        "CreateTopicsRequest",
-        "DescribeClusterRequest",
-        "DescribeConfigsRequest",
-        "DescribeLogDirsRequest",
-        "DescribeQuorumRequest",
-        "DescribeTransactionsRequest",
-        "ListTransactionsRequest",
-    }
-)
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _ADMIN_REQUESTS:
+    # Called for names that are not imported above: those of TYPE_CHECKING.
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("kafka.protocol.admin"), name)
