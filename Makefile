@@ -36,7 +36,7 @@ checks := types style imports commits
 unexport PYTHONDONTWRITEBYTECODE
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format sdist wheels check-release release-dry-run test-pyspark42 test-interop test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site test-site sdist wheels check-release release-dry-run test-pyspark42 test-interop test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -57,7 +57,7 @@ quick: lint  ## Run all checks and the tests that start nothing, in 3 minutes
 
 test-all: $(VENV)  ## Run every test, also proofs in a second variant and more examples, in 45 minutes; before a release
 	@$(side_by_side) $(checks) wheel ready
-	@$(call pytest,$(VENV),-m 'not long and not kerberos' --hypothesis-profile=full)
+	@$(call pytest,$(VENV),-m 'not long and not kerberos and not site' --hypothesis-profile=full)
 
 lint: $(VENV)  ## Run ruff, mypy, import-linter and the rules of commit messages
 	@$(side_by_side) $(checks)
@@ -96,6 +96,14 @@ format:  ## Format the code and fix what can be fixed
 	$(VENV)/bin/ruff format
 	$(VENV)/bin/ruff check --fix
 
+site:  ## Build the site of the documentation into build/site/html
+	@$(prepare) .venv-site --group site
+	@.venv-site/bin/python tools/build_site.py
+
+test-site: site  ## Test the site in a browser; needs Chromium (Debian: chromium)
+	@$(prepare) .venv-site --group site --group test
+	@.venv-site/bin/python -m pytest -q -m site tests/site $(ARGS)
+
 sdist:  ## Build the sdist and the pure-Python wheel into dist/
 	@$(prepare) .venv-release --group release
 	@.venv-release/bin/python tools/build_wheels.py --pure
@@ -123,7 +131,7 @@ audit:  ## Look for known vulnerabilities in all dependencies; needs a registry 
 test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
 	@$(call before_tests,.venv-pyspark42)
-	@$(call pytest,.venv-pyspark42,-m 'not long and not kerberos')
+	@$(call pytest,.venv-pyspark42,-m 'not long and not kerberos and not site')
 
 test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_JARS=directory has its jars
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }

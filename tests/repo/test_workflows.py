@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
-MAY_WRITE = {("release.yml", "publish", "id-token"), ("release.yml", "publish", "attestations")}
+MAY_WRITE = {
+    ("release.yml", "publish", "id-token"),
+    ("release.yml", "publish", "attestations"),
+    ("site.yml", "publish", "id-token"),
+    ("site.yml", "publish", "pages"),
+}
 
 
 def jobs() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -62,6 +67,15 @@ def test_each_command_is_a_target_of_the_makefile() -> None:
     called = [command.split()[:2] for command in commands if "${{ matrix." not in command]
     assert called
     assert [command for command in called if command[0] != "make" or command[1] not in targets] == []
+
+
+def test_navigation_of_the_site_names_each_page_of_docs_once() -> None:
+    text = (ROOT / "zensical.toml").read_text()
+    named = re.findall(r'= "([\w/.-]+\.md)"', text)
+    folders = re.findall(r'= "(\w+)/"', text)
+    pages = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
+    assert sorted(set(named)) == sorted(named)
+    assert [page for page in pages if page not in named and page.partition("/")[0] not in folders] == []
 
 
 def test_no_command_takes_a_value_of_an_event_into_its_text() -> None:

@@ -57,6 +57,18 @@ def test_read_and_show_prints_what_the_readme_shows(tmp_path: Path) -> None:
     assert printed == f"{shown}\n3 copied\n"
 
 
+@pytest.mark.full("Programs of the pages")
+def test_entry_page_of_the_site_prints_what_it_shows(tmp_path: Path) -> None:
+    page = _README.with_name("docs") / "index.md"
+    (program,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", page.read_text(), re.DOTALL)
+
+    program += "spark.stop()\n"
+    printed, _ = run_logging_program(program, place=tmp_path, environment=other_python_on_path(tmp_path))
+
+    assert printed == f"{shown}\n"
+
+
 @pytest.mark.full("Spark Connect")
 def test_read_and_show_prints_the_same_on_spark_connect(tmp_path: Path) -> None:
     """The server is started by the program, so that `prepare()` sets the Python of the server too."""

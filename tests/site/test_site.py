@@ -1,0 +1,122 @@
+"""The site in a browser, as a reader meets it. Needs `make site` and Chromium: `make test-site` has both."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.browser import find_browser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).resolve().parents[2]
+HTML = ROOT / "build" / "site" / "html"
+# Pages of each kind: entry, prose, wide tables, diagrams, docstrings.
+PAGES = ("", "options/", "continuous/", "internals/life-of-a-record/", "api/pyspark_kafka/")
+# The browser's own look-ups, which have nothing to do with the page.
+_UNWANTED = ("quic", "background-networking", "component-update", "sync")
+_FLAGS = ["--no-sandbox", *(f"--disable-{name}" for name in _UNWANTED)]
+
+pytestmark = [pytest.mark.site, pytest.mark.timeout(300)]
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name is http.server's
+        pass
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    assert (HTML / "index.html").is_file(), "the site is not built: make site"
+    handler = functools.partial(_Quiet, directory=str(HTML))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = find_browser()
+    assert program is not None, "there is no Chromium: apt install chromium, or name one with PYSPARK_KAFKA_BROWSER"
+    # Other runs of the tests collect this file, and have no such package.
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - see above
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=_FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page that fails the test on an error of the console, and on a request to any other host."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    errors: list[str] = []
+    opened.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    own = (address, "data:", "blob:")
+    opened.on("request", lambda request: None if request.url.startswith(own) else errors.append(request.url))
+    yield opened
+    context.close()
+    assert errors == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_page_loads_from_the_site_alone_and_passes_accessibility_rules(page: Page, address: str, path: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - as for the browser
+
+    page.goto(address + path, wait_until="networkidle")
+
+    results = Axe().run(page).response
+
+    assert page.locator("h1").count() == 1
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in results["violations"]] == []
+
+
+def test_search_finds_an_option(page: Page, address: str) -> None:
+    page.goto(address, wait_until="networkidle")
+
+    page.keyboard.press("/")
+    page.keyboard.type("minPartitions", delay=20)
+
+    page.get_by_role("link", name="Options").first.wait_for(timeout=30_000)
+
+
+def test_navigation_leads_from_the_entry_to_each_part(page: Page, address: str) -> None:
+    page.goto(address, wait_until="networkidle")
+    tabs = page.locator(".md-tabs__link")
+    names = tabs.all_text_contents()
+    assert len(names) >= 6
+
+    for number in range(len(names)):
+        page.locator(".md-tabs__link").nth(number).click()
+        page.wait_for_load_state("networkidle")
+        assert page.locator("h1").first.is_visible()
+
+
+def test_page_fits_a_phone(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, is_mobile=True)
+    page = context.new_page()
+    for path in PAGES:
+        page.goto(address + path, wait_until="networkidle")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    context.close()
+
+
+def test_list_for_language_models_names_existing_pages() -> None:
+    text = (HTML / "llms.txt").read_text()
+    links = [line.partition("](")[2].rstrip(")") for line in text.splitlines() if line.startswith("- [")]
+    assert len(links) > 60
+    for link in links:
+        path = link.partition("/pyspark-kafka/")[2]
+        assert (HTML / path / "index.html").is_file(), link

@@ -1,0 +1,208 @@
+"""Build the site of the documentation into build/site/html, from docs/ and the pages of the root.
+
+The pages are written for the repository. Here links to pages that the site has become links within it, links to other
+files become links to the repository, and pages of the public names are made from their docstrings. `llms.txt` lists all
+pages. A link or an anchor that leads nowhere fails the build. The settings are in zensical.toml.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tomli_w
+
+from pyspark_kafka.testing.cache import cache_directory
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIG = ROOT / "zensical.toml"
+ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "DESIGN.md", "RELEASING.md", "SECURITY.md")
+# The README is the page of the repository; index.md is that of the site. What is below the first steps is on both.
+RENAMED = {"README.md": "first-steps.md"}
+MERMAID, MERMAID_SHA256 = "12.3.0", "be0684e8d20bfc874df12c0f04927a5c482f57f2200eec54cca52a4583fd4040"
+# Modules whose `__all__` is public, and what they are for.
+MODULES = {
+    "pyspark_kafka": "Programs",
+    "pyspark_kafka.metrics": "Figures of queries",
+    "pyspark_kafka.continuous": "Continuous queries",
+    "pyspark_kafka.connector": "Contracts of sources and sinks",
+    "pyspark_kafka.toolkit": "Tools for sources and sinks",
+    "pyspark_kafka.testing": "A Kafka for tests",
+    "pyspark_kafka.testing.conformance": "Tests of a source or sink",
+    "pyspark_kafka.formats": "Formats without Kafka",
+    "pyspark_kafka.records": "Records without a broker",
+    "pyspark_kafka.checkpoint": "Files of a checkpoint",
+    "pyspark_kafka.delegation_tokens": "Delegation tokens",
+}
+_LINK = re.compile(r"(?<!\!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
+_IMAGE = re.compile(r"!\[([^\[\]]*)\]\(([^()\s]+)\)")
+_FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def main() -> None:
+    """Fill the folder of pages, and build."""
+    with CONFIG.open("rb") as file:
+        project = tomllib.load(file)["project"]
+    docs = ROOT / project["docs_dir"]
+    shutil.rmtree(docs.parent, ignore_errors=True)
+    docs.mkdir(parents=True)
+    pages = site_pages()
+    for source, page in pages.items():
+        target = docs / page
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(linked(source, (ROOT / source).read_text(), pages, project["extra"]["social"][0]["link"]))
+    for image in (ROOT / "docs" / "images").iterdir():
+        (docs / "images").mkdir(exist_ok=True)
+        shutil.copy(image, docs / "images")
+    for name in ("site.css", "site.js"):
+        shutil.copy(ROOT / "tools" / name, docs)
+    (docs / "mermaid.min.js").write_bytes(mermaid())
+    write_api_pages(docs)
+    nav = with_folders(project["nav"], docs)
+    missing = sorted({page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - set(pages_of(nav)))
+    if missing:
+        sys.exit(f"The navigation of zensical.toml lacks {', '.join(missing)}")
+    build(project, nav)
+    html = ROOT / project["site_dir"]
+    (html / "llms.txt").write_text(llms_text(project, nav, docs))
+    print(f"The site is in {html.relative_to(ROOT)}: {len(list(html.rglob('*.html')))} pages")
+
+
+def site_pages() -> dict[str, str]:
+    """Return the page of the site for each page of the repository, both as paths."""
+    pages = {f"docs/{path.relative_to(ROOT / 'docs')}": str(path.relative_to(ROOT / "docs")) for path in docs_pages()}
+    return pages | {name: name for name in ROOT_PAGES} | RENAMED
+
+
+def docs_pages() -> list[Path]:
+    """Return the pages below docs/."""
+    return sorted((ROOT / "docs").rglob("*.md"))
+
+
+def linked(source: str, text: str, pages: dict[str, str], repository: str) -> str:
+    """Return a page with the links that it has on the site; code is left as it is."""
+    here = posixpath.dirname(source)
+    place = posixpath.dirname(pages[source])
+
+    def link(match: re.Match[str]) -> str:
+        label, target = match.groups()
+        path, _, anchor = target.partition("#")
+        if "://" in target or target.startswith(("#", "mailto:")):
+            return match.group()
+        resolved = posixpath.normpath(posixpath.join(here, path))
+        if resolved not in pages:
+            kind = "tree" if (ROOT / resolved).is_dir() else "blob"
+            return f"[{label}]({repository}/{kind}/main/{resolved}{'#' + anchor if anchor else ''})"
+        found = posixpath.relpath(pages[resolved], place or ".")
+        return f"[{label}]({found}{'#' + anchor if anchor else ''})"
+
+    def image(match: re.Match[str]) -> str:
+        resolved = posixpath.normpath(posixpath.join(here, match.group(2))).removeprefix("docs/")
+        return f"![{match.group(1)}]({posixpath.relpath(resolved, place or '.')})"
+
+    parts = _FENCED.split(text)
+    return "".join(part if part.startswith("```") else _IMAGE.sub(image, _LINK.sub(link, part)) for part in parts)
+
+
+def mermaid() -> bytes:
+    """Return the script that draws diagrams; kept in the cache of the user."""
+    kept = cache_directory() / f"mermaid-{MERMAID}.tgz"
+    if not kept.is_file():
+        with urllib.request.urlopen(
+            f"https://registry.npmjs.org/mermaid/-/mermaid-{MERMAID}.tgz", timeout=60
+        ) as answer:
+            got = answer.read()
+        if hashlib.sha256(got).hexdigest() != MERMAID_SHA256:
+            sys.exit(f"mermaid {MERMAID} from the npm registry has another checksum than the pinned one")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(got)
+    with tarfile.open(kept) as archive:
+        member = archive.extractfile("package/dist/mermaid.min.js")
+        return b"" if member is None else member.read()
+
+
+def write_api_pages(docs: Path) -> None:
+    """Write a page for each public module; the docstrings are put in by mkdocstrings."""
+    (docs / "api").mkdir()
+    for module, subject in MODULES.items():
+        (docs / "api" / f"{module}.md").write_text(f"# {subject}\n\n::: {module}\n")
+
+
+def with_folders(nav: list[Any], docs: Path) -> list[Any]:
+    """Replace each folder of the navigation by its pages."""
+    found: list[Any] = []
+    for entry in nav:
+        ((title, value),) = entry.items()
+        if isinstance(value, list):
+            found.append({title: with_folders(value, docs)})
+        elif value.endswith("/"):
+            paths = sorted((docs / value).glob("*.md"), key=lambda path: title_of(path).lower())
+            found.append({title: [{title_of(path): path.relative_to(docs).as_posix()} for path in paths]})
+        else:
+            found.append(entry)
+    return found
+
+
+def title_of(page: Path) -> str:
+    """Return the first heading of a page."""
+    return page.read_text().partition("\n")[0].removeprefix("# ").replace("`", "")
+
+
+def pages_of(nav: list[Any]) -> Iterator[str]:
+    """Yield the pages of a navigation, in order."""
+    for entry in nav:
+        ((_, value),) = entry.items()
+        if isinstance(value, list):
+            yield from pages_of(value)
+        else:
+            yield value
+
+
+def build(project: dict[str, Any], nav: list[Any]) -> None:
+    """Run zensical with the navigation written out; every warning is an error."""
+    config = ROOT / project["docs_dir"] / ".." / "zensical.toml"
+    settings = {**project, "nav": nav, "docs_dir": "docs", "site_dir": "html"}
+    handler = settings["plugins"]["mkdocstrings"]["handlers"]["python"]
+    handler["paths"] = [str(ROOT / path) for path in handler["paths"]]
+    config.write_bytes(tomli_w.dumps({"project": settings}).encode())
+    command = [
+        str(Path(sys.executable).with_name("zensical")),
+        "build",
+        "--strict",
+        "--config-file",
+        str(config.resolve()),
+    ]
+    if subprocess.run(command, check=False, cwd=config.parent).returncode != 0:
+        sys.exit("The site could not be built: see above.")
+
+
+def llms_text(project: dict[str, Any], nav: list[Any], docs: Path) -> str:
+    """Return the list of all pages for language models: https://llmstxt.org."""
+    lines = [f"# {project['site_name']}", "", f"> {project['site_description']}"]
+    for entry in nav:
+        ((title, value),) = entry.items()
+        lines += ["", f"## {title}", ""]
+        for page in pages_of(value):
+            address = project["site_url"] + page.removesuffix(".md").removesuffix("index") + "/"
+            lines.append(f"- [{title_of(docs / page)}]({address.replace('//', '/').replace(':/', '://')})")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
