@@ -196,21 +196,22 @@ class DriverConnection:
             self._heard.set()
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, End):
-            # In this order: lanes look at the second after they have seen the first.
-            if message.last:
-                self.last_epoch = message.epoch
-            if message.lanes_ms:
-                self.epoch_s = message.lanes_ms / 1000
-            with self._news:
-                self.ended_epoch = message.epoch
-                self._news.notify_all()
-        elif isinstance(message, Go):
-            with self._news:
-                self._go = True
-                self._news.notify_all()
-        elif isinstance(message, Stop):
-            self.stop()
+        match message:
+            case End():
+                # In this order: lanes read the second attribute after the first.
+                if message.last:
+                    self.last_epoch = message.epoch
+                if message.lanes_ms:
+                    self.epoch_s = message.lanes_ms / 1000
+                with self._news:
+                    self.ended_epoch = message.epoch
+                    self._news.notify_all()
+            case Go():
+                with self._news:
+                    self._go = True
+                    self._news.notify_all()
+            case Stop():
+                self.stop()
         self._heard.set()
 
 
