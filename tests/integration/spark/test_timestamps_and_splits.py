@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import PySparkException
 
 from kit.independent_client import Record, produce
 from kit.reading import load
@@ -72,29 +71,6 @@ def test_times_by_partition_and_offsets_go_together(spark: SparkSession, bootstr
         endingOffsets=json.dumps(ending),
     )
     assert values(found) == names(range(8, 10), range(1, 3))
-
-
-def test_a_start_without_a_record_is_an_error_unless_latest_is_wished(
-    spark: SparkSession, bootstrap_servers: str, topic: str
-) -> None:
-    with pytest.raises(PySparkException, match=rf"NO_OFFSET_FOR_TIMESTAMP\].*{topic}-1 since 2023-11-14T22:13:25.000Z"):
-        read(spark, bootstrap_servers, topic, startingTimestamp=str(BASE + 5000)).collect()
-    found = read(
-        spark,
-        bootstrap_servers,
-        topic,
-        startingTimestamp=str(BASE + 5000),
-        startingOffsetsByTimestampStrategy="latest",
-    )
-    assert values(found) == names(range(5, 10), range(0))
-
-
-def test_a_time_back_from_now_is_told_from_the_records_times(
-    spark: SparkSession, bootstrap_servers: str, topic: str
-) -> None:
-    produce(bootstrap_servers, topic, [Record(None, b"1-new", partition=1), Record(None, b"0-new", partition=0)])
-    assert values(read(spark, bootstrap_servers, topic, startingTimestamp="1 hour ago")) == ["0-new", "1-new"]
-    assert len(values(read(spark, bootstrap_servers, topic, endingTimestamp="1 hour ago"))) == 14
 
 
 @pytest.mark.parametrize(
