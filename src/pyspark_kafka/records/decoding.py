@@ -208,6 +208,8 @@ class _Decoding:
         self._reader = _variant.kernel.reading.SectionReader()
         self._source: memoryview | None = None
         self._piece: Piece | None = None
+        # How many fit into the piece.
+        self._rows = 0
         self._position = start_offset
 
     def run(self, *, check_crcs: bool) -> Iterator[Decoded]:
@@ -221,7 +223,7 @@ class _Decoding:
             if self._is_visible(header):
                 self._open(header)
                 # The usual case, a batch that fits into the piece, is kept short: batches may be small.
-                status = self._fill()
+                status = self._fill(header.record_count)
                 if status != done:
                     for decoded in self._overflow(header, status):
                         given = decoded.next_offset
@@ -276,12 +278,15 @@ class _Decoding:
             start, end, count, base, last_delta, low, high, base_time, time_low, time_high, bool(log_append)
         )
 
-    def _fill(self) -> int:
+    def _fill(self, record_count: int) -> int:
         """Read records of the open batch into the piece, and return the kernel's status."""
         if self._piece is None:
-            # A guess; the response bounds it when small, and data that is larger when decompressed makes it grow.
-            self._piece = Piece(self._columns, self._target_rows, min(self._target_bytes, 2 * len(self._data)))
-        status: int = self._reader.read(self._piece.filled, self._target_rows, self._target_bytes)
+            # Guesses; the response bounds them when small, and data that is larger when decompressed makes it grow. A
+            # record has seven bytes or more, so a row for each byte is room for the rest of the response, too, unless
+            # it is compressed well: that takes another piece.
+            self._rows = min(self._target_rows, max(record_count, len(self._data)))
+            self._piece = Piece(self._columns, self._rows, min(self._target_bytes, 2 * len(self._data)))
+        status: int = self._reader.read(self._piece.filled, self._rows, self._target_bytes)
         return status
 
     def _overflow(self, header: BatchHeader, status: int) -> Iterator[Decoded]:
@@ -304,7 +309,7 @@ class _Decoding:
                     raise _record_too_large(header.base_offset, index)
                 self._position = max(self._position, header.base_offset + delta + 1)
                 yield self._take()
-            status = self._fill()
+            status = self._fill(header.record_count)
 
     def _grown(self, piece: Piece, grow: Any, needed: int) -> bool:
         """Make room for one more record, unless the piece is nearly full and better given away."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cramjam
 import pyarrow as pa
 import pytest
 
@@ -88,6 +89,21 @@ def test_many_tiny_headers_end_a_piece_too() -> None:
     pieces = list(iter_decode(log, start_offset=0, target_bytes=8_000))
     assert len(pieces) == 10
     assert sum(piece.batch.num_rows for piece in pieces) == 20
+
+
+def test_a_piece_of_a_small_response_takes_little_memory() -> None:
+    (piece,) = iter_decode(plain_batch(0, 1), start_offset=0, target_bytes=4 << 20, target_rows=40_000)
+    assert piece.batch.num_rows == 1
+    assert sum(buffer.size for column in piece.batch for buffer in column.buffers() if buffer) < 32 * 1024
+
+
+def test_well_compressed_records_of_a_small_response_come_in_two_pieces() -> None:
+    rows = bytes(cramjam.zstd.compress(b"".join(record(delta, None) for delta in range(2000))))
+    data = b"".join(batch(rows, base_offset=2000 * n, attributes=ZSTD, count=2000, last_delta=1999) for n in range(5))
+    assert len(data) < 10_000
+    pieces = list(iter_decode(data, start_offset=0, target_rows=20_000))
+    assert [piece.batch.num_rows for piece in pieces] == [len(data), 10_000 - len(data)]
+    assert [piece.next_offset for piece in pieces] == [len(data), 10_000]
 
 
 def test_a_piece_without_rows_is_only_the_last() -> None:
