@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyspark_kafka.formats.bounds import CELLS_PER_BYTE
-from pyspark_kafka.formats.json.judging import items_of
+from pyspark_kafka.formats.json.documents import items_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,15 @@ from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.formats.bounds import TOO_MANY_CELLS, cell_budget
 from pyspark_kafka.formats.json.cells import cell_counter, may_have_many, widest_item
 from pyspark_kafka.formats.json.decimals import find_suspects, has_decimals, rewrite_numbers
-from pyspark_kafka.formats.json.judging import find_lost_numbers, load_value
-from pyspark_kafka.formats.json.locating import FaultFinder
+from pyspark_kafka.formats.json.documents import (
+    NOT_UTF8,
+    SyntaxCheck,
+    find_lost_numbers,
+    find_misread_decimal,
+    is_utf8,
+    load_document,
+)
+from pyspark_kafka.formats.json.refusals import RefusalSearch
 from pyspark_kafka.formats.json.text_fields import TextFields
 from pyspark_kafka.formats.json.time_patterns import NO_PATTERNS
 from pyspark_kafka.formats.parts import concat_parts, split_by_size
@@ -77,7 +84,7 @@ class JsonDecoder:
         self._between = f'}}\n{{"{name}":'.encode()
         self._schema = pa.schema([pa.field(name, self._read_type)])
         self._read_json = _reader()
-        self._faults = FaultFinder(self._read_type)
+        self._syntax = SyntaxCheck()
         self._widest = widest_item(self._read_type)
         self._count_cells = cell_counter(self._read_type)
 
@@ -105,8 +112,8 @@ class JsonDecoder:
                 texts: list[bytes | None] = chunk.to_pylist()
                 if skipped:
                     texts = [None if text is None else text[skipped:] for text in texts]
-                judged = _rewrite_numbers(texts, find_suspects(chunk)) if self._has_decimals else []
-                columns.append(self._decode_chunk(texts, at + start, bad, judged, budget))
+                suspects = _rewrite_numbers(texts, find_suspects(chunk)) if self._has_decimals else []
+                columns.append(self._decode_chunk(texts, at + start, bad, suspects, budget))
         column = concat_parts(columns, self._read_type)
         if self._has_floats:
             column = _without_lost(column, values, skipped, bad)
@@ -115,69 +122,55 @@ class JsonDecoder:
         return refuse_lost_times(DecodedValues(column, sorted(bad, key=lambda each: each.row)))
 
     def _decode_chunk(
-        self,
-        texts: list[bytes | None],
-        start: int,
-        bad: list[BadValue],
-        judged: Sequence[int],
-        budget: SizeBudget,
+        self, texts: list[bytes | None], start: int, bad: list[BadValue], suspects: Sequence[int], budget: SizeBudget
     ) -> pa.Array:
-        clean, counted = True, False
+        """Decode some values, and note those that are bad; suspects have texts that are misread as decimals."""
+
+        def refuse(row: int, reason: Reason, message: str) -> None:
+            bad.append(BadValue(start + row, reason, message))
+            texts[row] = None
+
+        for row, fault in self._syntax.find_malformed(texts).items():
+            refuse(row, Reason.DECODE_FAILED, fault)
+        for row in suspects:
+            path = find_misread_decimal(texts[row] or b"null", self._read_type)
+            if path is not None:
+                refuse(row, Reason.TYPE_MISMATCH, _other_type(path or None))
+        if self._widest:
+            for row in self._beyond(texts, budget):
+                refuse(row, Reason.DECODE_FAILED, TOO_MANY_CELLS)
+        search = RefusalSearch(self._schema, self._refusal)
         while True:
-            found = self._faults.find(texts, judged)
-            bad += [BadValue(start + row, reason, message) for row, (reason, message) in found.items()]
-            for row in found:
-                texts[row] = None
-            clean = clean and not found
-            if self._widest and not counted:
-                # What is left is JSON.
-                counted = True
-                for row in self._beyond(texts, budget):
-                    bad.append(BadValue(start + row, Reason.DECODE_FAILED, TOO_MANY_CELLS))
-                    texts[row] = None
             try:
-                column = self._parse(texts)
+                return self._parse(texts, self._schema)
             except ValueError as error:
-                clean = False
-                if self._faults.notice(str(error)):
-                    continue
-                # What nobody thought of: the half that is good at once.
-                return pa.concat_arrays(self._bisect(texts, start, bad))
-            if clean:
-                self._faults.trust()
-            return column
+                refused = search.find(texts, str(error))
+            for row, path in refused.items():
+                if is_utf8(texts[row] or b""):
+                    refuse(row, Reason.TYPE_MISMATCH, _other_type(path))
+                else:
+                    refuse(row, Reason.DECODE_FAILED, NOT_UTF8)
 
     def _beyond(self, texts: list[bytes | None], budget: SizeBudget) -> list[int]:
         """Return the rows of values that have more cells than are left for them."""
-        import msgspec  # noqa: PLC0415 - optional
-
         found = []
         for row, text in enumerate(texts):
             if text is None or self._count_cells is None or not may_have_many(text, self._widest):
                 continue
-            cells = self._count_cells(load_value(text, msgspec, self._read_type))
+            cells = self._count_cells(load_document(text, self._read_type))
             if not budget.take(cells, len(text)):
                 found.append(row)
         return found
 
-    def _bisect(self, texts: list[bytes | None], start: int, bad: list[BadValue]) -> list[pa.Array]:
+    def _refusal(self, texts: Sequence[bytes | None], schema: pa.Schema) -> str | None:
         try:
-            return [self._parse(texts)]
+            self._parse(texts, schema)
         except ValueError as error:
-            if len(texts) == 1:
-                bad.append(BadValue(start, Reason.TYPE_MISMATCH, self._explain(str(error))))
-                return [pa.nulls(1, self._read_type)]
-        middle = len(texts) // 2
-        return self._bisect(texts[:middle], start, bad) + self._bisect(texts[middle:], start + middle, bad)
+            return str(error)
+        return None
 
-    def _explain(self, text: str) -> str:
-        """Return why a value cannot be read, of what arrow-json says without what it repeats of the value."""
-        named = (field for field in _field_names(self.arrow_type) if f"'{field}'" in text or f'"{field}"' in text)
-        field = next(named, None)
-        return "a field has another type" if field is None else f"the value of field '{field}' has another type"
-
-    def _parse(self, texts: list[bytes | None]) -> pa.Array:
-        """Decode all values or none.
+    def _parse(self, texts: Sequence[bytes | None], schema: pa.Schema) -> pa.Array:
+        """Decode all values or none, as the type of the only field of a schema.
 
         Each value stands in an object of its own: one that leaves a string, a list or an object open meets the quote of
         the next name, and is an error. So as many rows as values prove that each is at its own place.
@@ -186,7 +179,7 @@ class JsonDecoder:
             ValueError: a value is not valid.
         """
         if not texts:
-            return pa.array([], self._read_type)
+            return pa.array([], schema[0].type)
         between = self._between.join([b"null" if text is None else text for text in texts])
         wrapped = b"".join((self._between[2:], between, b"}\n"))
         # A NUL in the text of an error makes arro3 abort the process: neither a byte 0, which JSON has nowhere, nor the
@@ -199,12 +192,12 @@ class JsonDecoder:
                 wrapped = _ESCAPE.sub(_as_utf8, wrapped)
             if _NUL in wrapped:
                 # With another character: if that is read, the text itself is.
-                self._read(wrapped.replace(_NUL, rb"\u0001"), len(texts))
-        return self._read(wrapped, len(texts))
+                self._read(wrapped.replace(_NUL, rb"\u0001"), len(texts), schema)
+        return self._read(wrapped, len(texts), schema)
 
-    def _read(self, wrapped: bytes, count: int) -> pa.Array:
+    def _read(self, wrapped: bytes, count: int, schema: pa.Schema) -> pa.Array:
         try:
-            stream = self._read_json(io.BytesIO(wrapped), self._schema, batch_size=count + 1)
+            stream = self._read_json(io.BytesIO(wrapped), schema, batch_size=count + 1)
             # All rows, or one more than there are values.
             batch = pa.RecordBatchReader.from_stream(stream).read_next_batch()
         except (KeyboardInterrupt, SystemExit):
@@ -228,18 +221,22 @@ def _without_lost(column: pa.Array, values: pa.Array, skipped: int, bad: list[Ba
     return refuse_rows(column, {row: _out_of_range(path) for row, path in lost.items()}, bad) if lost else column
 
 
+def _other_type(path: str | None) -> str:
+    return "a field has another type" if path is None else f"the value of field '{path}' has another type"
+
+
 def _out_of_range(path: str) -> str:
     return f"the number of field '{path}' is out of range" if path else "a number is out of range"
 
 
 def _rewrite_numbers(texts: list[bytes | None], rows: list[int]) -> list[int]:
-    """Rewrite the numbers of some values; return the rows that have others in texts, which must be judged."""
-    judged = []
+    """Rewrite the numbers of some values; return the rows that have such numbers in texts."""
+    left_rows = []
     for row in rows:
         texts[row], left = rewrite_numbers(texts[row] or b"")
         if left:
-            judged.append(row)
-    return judged
+            left_rows.append(row)
+    return left_rows
 
 
 def _rows_of_chunk(values: pa.Array) -> int:
@@ -283,11 +280,3 @@ def _nullable(given: pa.DataType) -> pa.DataType:
     if pa.types.is_map(given):
         return pa.map_(given.key_type, pa.field("value", _nullable(given.item_type)))
     return given
-
-
-def _field_names(given: pa.DataType) -> list[str]:
-    if pa.types.is_struct(given):
-        return [name for each in given for name in (each.name, *_field_names(each.type))]
-    if pa.types.is_list(given):
-        return _field_names(given.value_type)
-    return _field_names(given.item_type) if pa.types.is_map(given) else []

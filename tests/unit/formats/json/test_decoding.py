@@ -94,7 +94,7 @@ def test_values_do_not_change_places_whatever_name_stands_between_them(
     texts = [b'{"x":["', b'"]}', b'{"a":2}', b'{"a":9}}{"b":null']
     # Without the check of each document that comes first.
     with pytest.raises(ValueError, match="xpect"):
-        decoder._parse(list(texts))
+        decoder._parse(list(texts), decoder._schema)
     found = decoder.decode(pa.array(texts, pa.binary()))
     assert found.column.to_pylist() == [None, None, {"a": 2, "s": None}, None]
     assert [each.row for each in found.bad] == [0, 1, 3]
@@ -217,9 +217,9 @@ def test_values_that_are_no_json_cost_no_question_each(monkeypatch: pytest.Monke
     asked: list[int] = []
     parse = decoder._parse
 
-    def count(texts: list[bytes | None]) -> pa.Array:
+    def count(texts: list[bytes | None], schema: pa.Schema) -> pa.Array:
         asked.append(len(texts))
-        return parse(texts)
+        return parse(texts, schema)
 
     monkeypatch.setattr(decoder, "_parse", count)
     found = decoder.decode(pa.array([b'{"a":1}}', b'{"a":1}', b"null,"] * 333, pa.binary()))

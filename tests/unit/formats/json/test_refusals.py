@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from pyspark_kafka.formats.json.decoding import JsonDecoder
-from pyspark_kafka.formats.json.locating import FaultFinder
+from pyspark_kafka.formats.json.documents import SyntaxCheck
+from pyspark_kafka.formats.json.refusals import RefusalSearch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TYPES = [
     pa.int8(),
@@ -143,44 +147,54 @@ def test_bad_values_of_a_batch_are_those_that_are_bad_alone(kind: pa.DataType) -
     texts = [b'{"a":%s,"b":1}' % each.encode() for each in VALUES]
     texts += [b'{"a":null,"b":"x"}', b'{"a":%s,"a":null}' % VALUES[-1].encode(), b'{"a":[{}],"a":null,"b":"x","b":3}']
     alone = [JsonDecoder(row_type).decode(pa.array([each], pa.binary())) for each in texts]
-    decoder = JsonDecoder(row_type)
-    for _ in range(2):
-        # The second time values are looked at before they are decoded.
-        together = decoder.decode(pa.array(texts, pa.binary()))
-        expected: list[Any] = [
-            (row, each.bad[0].reason, each.bad[0].message) for row, each in enumerate(alone) if each.bad
-        ]
-        assert [(each.row, each.reason, each.message) for each in together.bad] == expected
-        # As text: NaN is not equal to itself, and Python has no time of the last moment.
-        expected_column = pa.concat_arrays([each.column for each in alone])
-        assert together.column.to_string(window=1000) == expected_column.to_string(window=1000)
-        assert together.column.null_count == len(together.bad)
+    together = JsonDecoder(row_type).decode(pa.array(texts, pa.binary()))
+    expected: list[Any] = [(row, each.bad[0].reason, each.bad[0].message) for row, each in enumerate(alone) if each.bad]
+    assert [(each.row, each.reason, each.message) for each in together.bad] == expected
+    # As text: NaN is not equal to itself, and Python has no time of the last moment.
+    expected_column = pa.concat_arrays([each.column for each in alone])
+    assert together.column.to_string(window=1000) == expected_column.to_string(window=1000)
+    assert together.column.null_count == len(together.bad)
 
 
-def test_no_value_is_asked_about_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def bisect(*_: object) -> None:
-        raise AssertionError
+def test_refused_values_are_named_by_their_first_bad_field_however_many_fields_are_bad() -> None:
+    names = [f"f{number}" for number in range(12)]
+    decoder = JsonDecoder(pa.struct([(name, pa.decimal128(6, 2) if name == "f7" else pa.int32()) for name in names]))
+    texts = [json.dumps({name: 1, "f11": "x" if name != "f3" else 2} | {name: "x"}) for name in names]
+    texts += ['{"f1": 1}', '{"f1": "x", "f7": "y"}']
+    found = decoder.decode(pa.array(texts))
+    expected = [(row, f"the value of field '{name}' has another type") for row, name in enumerate([*names, "", "f1"])]
+    assert [(each.row, each.message) for each in found.bad] == [each for each in expected if each[0] != 12]
+    assert found.column.is_valid().to_pylist() == [row == 12 for row in range(14)]
 
-    monkeypatch.setattr(JsonDecoder, "_bisect", bisect)
-    for kind in TYPES:
-        texts = [b'{"a":%s}' % each.encode() for each in VALUES] + [b"", b"{", b"[1]", b"\xff"]
-        JsonDecoder(pa.struct([("a", kind)])).decode(pa.array(texts, pa.binary()))
+
+def test_search_asks_a_few_questions_for_each_refused_value() -> None:
+    asked: list[int] = []
+
+    def refusal(texts: Sequence[bytes | None], schema: pa.Schema) -> str | None:
+        assert schema.field("w").type == pa.struct([("b", pa.int32())])
+        asked.append(len(texts))
+        return "refused" if b"bad" in texts else None
+
+    search = RefusalSearch(pa.schema([("w", pa.struct([("a", pa.int32()), ("b", pa.int32())]))]), refusal)
+    texts = [b"bad" if row in (5, 700) else b"good" for row in range(1024)]
+    named = "Json error: whilst decoding field 'w': whilst decoding field 'b': no"
+    assert search.find(texts, named) == {5: "b", 700: "b"}
+    assert len(asked) < 60
 
 
-def test_values_that_are_cut_short_are_found_without_a_suspect() -> None:
+def test_search_ends_if_each_value_is_good_alone() -> None:
+    search = RefusalSearch(pa.schema([("w", pa.struct([("a", pa.int32())]))]), lambda *_: None)
+    with pytest.raises(ValueError, match="together"):
+        search.find([b"{}", b"{}"], "together")
+
+
+def test_field_that_a_value_only_quotes_is_not_named() -> None:
+    text = json.dumps({"d": "Json error: whilst decoding field 'w': whilst decoding field 'b': "})
+    found = JsonDecoder(pa.struct([("d", pa.decimal128(6, 2)), ("b", pa.int32())])).decode(pa.array([text, "{}"]))
+    assert [(each.row, each.message) for each in found.bad] == [(0, "the value of field 'd' has another type")]
+
+
+def test_values_that_are_cut_short_are_malformed() -> None:
     whole = b'{"a":"\xc3\xa4{","b":1}'
     texts = [None, whole, whole + b" ", b"null", b"", *(whole[:end] for end in range(1, len(whole)))]
-    found = FaultFinder(pa.struct([("a", pa.string()), ("b", pa.int32())])).find(texts)
-    assert sorted(found) == list(range(4, len(texts)))
-
-
-def test_suspected_fields_are_looked_at_until_eight_chunks_are_good() -> None:
-    finder = FaultFinder(pa.struct([("a", pa.int32())]))
-    wrong = 4 * [b'{"a":"x"}']
-    seen = [len(finder.find(wrong))]
-    finder.notice("whilst decoding field 'wrapper': whilst decoding field 'a': no")
-    seen.append(len(finder.find(wrong)))
-    for _ in range(8):
-        seen.append(len(finder.find(wrong[:1])))
-        finder.trust()
-    assert [*seen, len(finder.find(wrong[:1]))] == [0, 4, *8 * [1], 0]
+    assert sorted(SyntaxCheck().find_malformed(texts)) == list(range(4, len(texts)))
