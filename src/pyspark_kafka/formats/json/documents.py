@@ -44,7 +44,7 @@ class SyntaxCheck:
         import msgspec  # noqa: PLC0415 - optional
 
         # The members are skipped, not built.
-        self._skip = msgspec.json.Decoder(Optional[msgspec.defstruct("Document", [])]).decode  # noqa: UP045 - made at run time
+        self._skip = msgspec.json.Decoder(Optional[msgspec.defstruct("Document", [], gc=False)]).decode  # noqa: UP045 - made at run time
         self._syntax_error, self._other_type = msgspec.DecodeError, msgspec.ValidationError
         self._skip_any = msgspec.json.Decoder(msgspec.Raw).decode
 
