@@ -169,7 +169,8 @@ class _Cycle:
                 batch = self._next()
                 if batch is not None and self._writer is not None:
                     self._writer.write(batch)
-                if self._writer is not None:
+                # As the lane of a query does.
+                if self._writer is not None and not (self._reader is not None and self._reader.hasMore()):
                     self._writer.flushNow()
             left -= 0 if batch is None else batch.num_rows
             self._answers.end_step()

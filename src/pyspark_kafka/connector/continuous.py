@@ -96,6 +96,14 @@ class ContinuousPartitionReader(PartitionReader):
         """
         return False
 
+    def hasMore(self) -> bool:
+        """Return whether `next` will return rows without waiting, as rows after those of `get` have arrived.
+
+        A writer may then gather both before it sends. Executor; after `get`. Must not block. False is always right, and
+        True where nothing comes holds rows up until `next` has returned.
+        """
+        return False
+
     def keyGroup(self) -> str | None:
         """Return the key group of the rows that `get` returned last: one of `ContinuousStream.keyGroups`.
 

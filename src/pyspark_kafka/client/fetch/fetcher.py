@@ -160,6 +160,11 @@ class Fetcher:
         return self._session.known_end(topic_partition)
 
     @property
+    def holds_records(self) -> bool:
+        """Whether `poll` returns records without waiting, as more came with the last ones."""
+        return self._session.holds_records
+
+    @property
     def is_done(self) -> bool:
         """Whether every range is read to its end, and everything of them was returned."""
         return self._session.is_done

@@ -241,6 +241,11 @@ class FetchSession:
         return not (self._active or self._records or self._failures or self._lost)
 
     @property
+    def holds_records(self) -> bool:
+        """Whether records of the last response are left: they are delivered before anything is waited for."""
+        return bool(self._records)
+
+    @property
     def has_records(self) -> bool:
         """Whether the next step is `Deliver`, as requests are sent and records of the same response are left."""
         return bool(self._records) and self._sent_ahead and not self._planned

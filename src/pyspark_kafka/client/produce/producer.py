@@ -243,7 +243,7 @@ class Producer:
 
     # -- delivery
 
-    def send(self, topic_partition: TopicPartition, data: Bytes, record_count: int) -> None:
+    def send(self, topic_partition: TopicPartition, data: Bytes, record_count: int, *, at_once: bool = True) -> None:
         """Queue one record batch; blocks only while the buffer is full.
 
         A batch whose header names no producer gets the next stamp; one that was encoded with a stamp must carry the
@@ -254,6 +254,7 @@ class Producer:
             data: one batch of format 2, base offset 0; kept, not copied, until it is acknowledged. A stamp is written
                 into a bytearray in place; other kinds of bytes are copied for it.
             record_count: how many records it holds, one for each of its offsets.
+            at_once: False leaves a small batch to the next `send`, `poll` or `flush`, so that both share a request.
 
         Raises:
             ProtocolError: the bytes are not such a batch, or carry another stamp.
@@ -272,7 +273,8 @@ class Producer:
                 # In bulk, small batches for many brokers may be all that fills the buffer.
                 self._loop.step(everything=self._parts.bulk, wait=True)
             self._loop.add(topic_partition, data, record_count)
-            self._loop.step(everything=False, wait=False)
+            if at_once or self._loop.fills_a_request:
+                self._loop.step(everything=False, wait=False)
 
     def last_offset(self, topic_partition: TopicPartition) -> int | None:
         """Return where the batch of a partition that was acknowledged last begins in its log; None if unknown."""

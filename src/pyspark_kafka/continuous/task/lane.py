@@ -33,6 +33,8 @@ _LOG = logging.getLogger(__name__)
 _HELD_UP = 2
 # Of shorter epochs: the word of the driver takes some milliseconds.
 _MIN_SECONDS = 0.1
+# How long written rows may wait for those that have arrived, while slow functions work on these.
+_MAX_GATHER_S = 0.005
 
 
 class Lane:
@@ -89,7 +91,9 @@ class Lane:
         # Whether the functions have read their input to the end of the epoch, and the reader was asked in it and had no
         # rows; which thread the writers belong to.
         self._input_ended = self._polled = False
-        self._thread = 0
+        self._thread = self._reading_thread = 0
+        # When rows that wait for others at hand are sent.
+        self._flush_by = float("inf")
         # A writer that keeps positions is the lane's for the whole run; others are made for each epoch.
         self._lasting_writer: SourceOffsetsWriter | None = None
         # Whether the driver knows that nothing more will come.
@@ -206,8 +210,9 @@ class Lane:
                 return None
             self._rows_written += batch.num_rows
             writer.write(batch)
-            # A source returns what it has: rows that come later must not hold up these.
-            writer.flushNow()
+            # Rows that have arrived join these in one request; rows that come later must not hold them up.
+            if not self._may_wait():
+                writer.flushNow()
         if self._is_given_up(epoch):
             return None
         if not self._input_ended:
@@ -223,6 +228,20 @@ class Lane:
         self._commit_s = max(self._commit_s, self._clock() - began)
         return message
 
+    def _may_wait(self) -> bool:
+        """Return whether written rows may wait for those at hand: these come at once, and they have not waited long."""
+        # A reader on a thread of a function is not asked, and what it returns may wait in the function.
+        if self._reading_thread != self._thread or not self._reader.hasMore():
+            self._flush_by = float("inf")
+            return False
+        now = self._clock()
+        if self._flush_by == float("inf"):
+            self._flush_by = now + _MAX_GATHER_S
+        if now < self._flush_by:
+            return True
+        self._flush_by = float("inf")
+        return False
+
     def _is_given_up(self, epoch: int) -> bool:
         return self._driver.stopped and self._driver.ended_epoch < epoch
 
@@ -236,6 +255,7 @@ class Lane:
             has_ended = reader.hasEnded()
             if not has_ended and reader.next():
                 batch = reader.get()
+                self._reading_thread = threading.get_ident()
                 self._rows_read += batch.num_rows
                 if self._state is not None:
                     self._state.point_at(reader.keyGroup())

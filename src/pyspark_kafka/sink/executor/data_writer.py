@@ -56,7 +56,7 @@ class KafkaDataWriter(DataWriter):
     def flushNow(self) -> None:
         """Send the gathered rows; their acknowledgements are waited for at `commit`."""
         for encoded in self._encoder.finish():
-            self._producer.send(encoded)
+            self._producer.send(encoded, at_once=False)
         # Also beside requests in flight: nobody knows when the next call comes that could send it.
         self._producer.poll(everything=True)
 

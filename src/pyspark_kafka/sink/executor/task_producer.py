@@ -46,10 +46,10 @@ class TaskProducer:
         """Return the partitions that are led, in order, if that is known; asks nobody."""
         return self._producer().available_partitions(topic)
 
-    def send(self, batch: EncodedBatch) -> None:
-        """Queue one record batch; blocks only while the buffer is full."""
+    def send(self, batch: EncodedBatch, *, at_once: bool = True) -> None:
+        """Queue one record batch; blocks only while the buffer is full. See `Producer.send`."""
         topic_partition, data, record_count = batch
-        self._producer().send(topic_partition, data, record_count)
+        self._producer().send(topic_partition, data, record_count, at_once=at_once)
 
     def poll(self, *, everything: bool = False) -> None:
         """Take the responses that are there, and send what they have made room for; see `Producer.poll`."""

@@ -118,7 +118,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
     def flushNow(self) -> None:
         """Send the gathered rows."""
         with self._asking():
-            self._send(self._encoder.finish())
+            self._send(self._encoder.finish(), at_once=False)
             self._producer.poll()
 
     def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> KafkaCommitMessage:
@@ -195,7 +195,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         if not self._is_open:
             self._is_open, self._opened_at = True, self._clock()
 
-    def _send(self, batches: Iterable[EncodedBatch]) -> None:
+    def _send(self, batches: Iterable[EncodedBatch], *, at_once: bool = True) -> None:
         if self._transaction.identity.generation is Generation.V1:
             # Partitions join before they are written to: all of what was gathered in one request.
             batches = list(batches)
@@ -205,7 +205,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         for topic_partition, data, record_count in batches:
             self._open()
             self._written.add(topic_partition)
-            self._producer.send(topic_partition, data, record_count)
+            self._producer.send(topic_partition, data, record_count, at_once=at_once)
 
     def _note(self, topic_partition: TopicPartition, epoch_id: int) -> str:
         topic_id = self._topic_ids.get(topic_partition.topic, UNKNOWN_ID)

@@ -77,10 +77,11 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._resources = ExitStack()
         self._fetcher: Fetcher | None = None
         self._assembling = Assembling(settings.schema, settings.formats)
-        # The response that is decoded: of which partition, the rest of its pieces, the position behind the last one.
+        # The response that is decoded: of which partition, the rest of its pieces, the position behind the last one;
+        # and the position behind all of them by the headers.
         self._topic_partition: TopicPartition | None = None
         self._pieces: Iterator[Decoded] | None = None
-        self._decoded_to = 0
+        self._decoded_to = self._scanned_to = 0
         # The batch that `next` moved to. Its position counts when `get` has returned it.
         self._current: pa.RecordBatch | None = None
         self._current_at: tuple[TopicPartition, int] | None = None
@@ -114,6 +115,10 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         if self._fetcher is None:
             return all(each.size <= 0 for each in self._ranges.values())
         return self._fetcher.is_done
+
+    def hasMore(self) -> bool:
+        """Return whether records of the last response are left."""
+        return self._pieces is not None or (self._fetcher is not None and self._fetcher.holds_records)
 
     def get(self) -> pa.RecordBatch:
         """Return the batch that `next()` moved to."""
@@ -199,6 +204,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._topic_partition = topic_partition
         columns = self._assembling.assembler(topic_partition).decoded_columns
         self._decoded_to = fetched.start_offset
+        self._scanned_to = min(fetched.scanned_offset, self._ranges[topic_partition].end_offset)
         self._pieces = decode_range(
             fetched,
             self._ranges[topic_partition],
@@ -215,10 +221,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
             raise RuntimeError("nothing was fetched")
         decoded = next(pieces, None)
         if decoded is None:
-            self._pieces = None
-            fetcher.confirm(topic_partition, self._decoded_to)
-            if fetcher.is_done:
-                self._assembling.finish()
+            self._finish_response(topic_partition, fetcher)
             return False
         self._decoded_to = decoded.next_offset
         assembler = self._assembling.assembler(topic_partition)
@@ -227,4 +230,12 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
             return False
         self._current = batch
         self._current_at = topic_partition, decoded.next_offset
+        if decoded.next_offset >= self._scanned_to:
+            self._finish_response(topic_partition, fetcher)
         return True
+
+    def _finish_response(self, topic_partition: TopicPartition, fetcher: Fetcher) -> None:
+        self._pieces = None
+        fetcher.confirm(topic_partition, self._decoded_to)
+        if fetcher.is_done:
+            self._assembling.finish()

@@ -38,11 +38,12 @@ class Script:
     """A driver and a reader in one: steps are numbers to read, "end" and "last" of epochs, "stop", None for no rows.
 
     A fraction is a time in seconds that passes without rows. From "at end" on the reader has no more rows, and the
-    steps after it are what the driver says meanwhile.
+    steps after it are what the driver says meanwhile. With `together`, adjacent numbers have arrived together.
     """
 
-    def __init__(self, *steps: Any) -> None:
+    def __init__(self, *steps: Any, together: bool = False) -> None:
         self.steps = list(steps)
+        self.together = together
         self.ended_epoch = -1
         self.last_epoch: int | None = None
         self.epoch_s: float | None = None
@@ -116,6 +117,9 @@ class Reader(ContinuousPartitionReader):
     def hasEnded(self) -> bool:
         return self.script.is_at_end
 
+    def hasMore(self) -> bool:
+        return self.script.together and bool(self.script.steps) and isinstance(self.script.steps[0], int)
+
     def getOffset(self) -> PartitionOffset:
         return At(self.script.position)
 
@@ -162,6 +166,48 @@ def run(script: Script, stage: Callable[[Iterator[Any]], Iterator[Any]] = as_it_
     finally:
         assert script.closed
     return [call for call in calls if not call.startswith("flush")]
+
+
+def flushes(script: Script, stage: Callable[[Iterator[Any]], Iterator[Any]] = as_it_is) -> list[list[int]]:
+    """Return which rows were sent together."""
+    sent: list[list[int]] = []
+
+    class Noting(Writer):
+        def flushNow(self) -> None:
+            if self.numbers[sum(map(len, sent)) :]:
+                sent.append(self.numbers[sum(map(len, sent)) :])
+
+    writer = Noting(0, [])
+    lane: Any = Lane(3, Reader(script), stage, lambda _: writer, script, clock=lambda: script.now)  # type: ignore[arg-type]
+    lane.run(0)
+    return [*sent, rest] if (rest := writer.numbers[sum(map(len, sent)) :]) else sent
+
+
+def test_rows_that_have_arrived_are_sent_together() -> None:
+    assert flushes(Script(1, 2, 3, None, 4, "last", together=True)) == [[1, 2, 3], [4]]
+    assert flushes(Script(1, 2, 3, None, 4, "last")) == [[1], [2], [3], [4]]
+
+
+def test_rows_do_not_wait_for_a_slow_function() -> None:
+    script = Script(1, 2, 3, 4, "last", together=True)
+
+    def slow(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            script.now += 0.006
+            yield batch
+
+    assert flushes(script, slow) == [[1, 2], [3, 4]]
+
+
+def test_rows_of_a_function_that_reads_on_its_own_thread_are_sent_at_once() -> None:
+    def ahead(batches: Iterator[Any]) -> Iterator[Any]:
+        read: list[Any] = []
+        thread = threading.Thread(target=lambda: read.extend(batches))
+        thread.start()
+        thread.join()
+        yield from read
+
+    assert flushes(Script(1, 2, 3, "last", together=True), ahead) == [[1], [2], [3]]
 
 
 def test_lane_reports_each_epoch_and_continues() -> None:

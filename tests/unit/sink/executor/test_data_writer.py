@@ -61,8 +61,10 @@ class FakeProducer:
         if everything:
             self._note("poll everything")
 
-    def send(self, topic_partition: TopicPartition, data: bytearray, record_count: int) -> None:
-        self._note("send")
+    def send(
+        self, topic_partition: TopicPartition, data: bytearray, record_count: int, *, at_once: bool = True
+    ) -> None:
+        self._note("send" if at_once else "queue")
         records = decode(data, start_offset=0).batch.to_pylist()
         assert len(records) == record_count
         self.sent.append((topic_partition, records, len(data)))

@@ -18,6 +18,7 @@ from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError, TopicDelete
 from pyspark_kafka.errors import CorruptRecordsError, DataLossError
 from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
+from pyspark_kafka.records import scan
 from pyspark_kafka.source.executor import continuous_reader
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.executor.continuous_reader import KafkaContinuousPartitionReader
@@ -31,7 +32,8 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 def records(topic_partition: TopicPartition, start: int, *batches: bytes) -> tuple[TopicPartition, FetchedRecords]:
     data = b"".join(batches)
-    return topic_partition, FetchedRecords(memoryview(data), start, -1, (), 100, 100, 0)
+    scanned = scan(data, start).next_offset
+    return topic_partition, FetchedRecords(memoryview(data), start, scanned, (), 100, 100, 0)
 
 
 class Script:
@@ -43,6 +45,7 @@ class Script:
         resumed: where ranges were resumed.
         open: how many fetchers and clients are open.
         ends: whether the ranges end with the last response.
+        holds: whether records of the response are left.
     """
 
     def __init__(self) -> None:
@@ -52,7 +55,7 @@ class Script:
         self.confirmed: list[tuple[TopicPartition, int]] = []
         self.resumed: list[tuple[TopicPartition, int]] = []
         self.open = 0
-        self.ends = False
+        self.ends = self.holds = False
         self.ranges: list[OffsetRange] = []
         self.heard: dict[TopicPartition, int] = {}
 
@@ -88,6 +91,10 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
         @property
         def is_done(self) -> bool:
             return found.ends and not found.responses
+
+        @property
+        def holds_records(self) -> bool:
+            return found.holds
 
         def known_end(self, topic_partition: TopicPartition) -> int | None:
             return found.heard.get(topic_partition)
@@ -170,12 +177,36 @@ def test_positions_are_those_of_the_rows_that_were_returned(script: Script) -> N
     assert reader.next()
     # Not before they are returned.
     assert reader.describeRows() == "t-0 [0, 5)"
-    assert script.confirmed == [(T0, 5)]
+    assert script.confirmed == [(T0, 5), (T1, 52)]
     assert rows(reader) == [(1, 50), (1, 51)]
     assert reader.describeRows() == "t-1 [50, 52)"
     assert reader.getOffset().partitions == {T0: 5, T1: 52}
     # What was reported is a value.
     assert before.partitions == {T0: 0, T1: 50}
+
+
+def test_reader_has_more_while_records_of_the_response_are_left(script: Script) -> None:
+    script.responses += [records(T0, 0, plain_batch(0, 5)), records(T1, 50, plain_batch(50, 2))]
+    script.holds = True
+    reader = reader_of()
+    assert reader.next()
+    assert reader.hasMore()
+    reader.get()
+    script.holds = False
+    assert reader.next()
+    assert not reader.hasMore()
+    reader.close()
+
+
+def test_reader_has_more_while_pieces_of_a_response_are_left(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(continuous_reader, "_BATCH_ROWS", 3)
+    script.responses.append(records(T0, 0, plain_batch(0, 7)))
+    reader = reader_of()
+    found = []
+    while reader.next():
+        found.append((reader.get().num_rows, reader.hasMore()))
+    assert found == [(3, True), (3, True), (1, False)]
+    reader.close()
 
 
 def test_position_passes_control_records_without_rows(script: Script) -> None:

@@ -47,6 +47,11 @@ class Dispatcher:
         self._unseen_bytes += size
 
     @property
+    def fills_a_request(self) -> bool:
+        """Whether what was queued since the last look fills a request."""
+        return self._unseen_bytes >= self._worth_a_request
+
+    @property
     def is_due(self) -> bool:
         """Whether it is time to look through pending batches after another one.
 

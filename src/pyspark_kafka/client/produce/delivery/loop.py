@@ -54,6 +54,11 @@ class DeliveryLoop:
         if not self._parts.limits.fits(batch):
             self._state.split(batch, self._parts.limits.cut(batch))
 
+    @property
+    def fills_a_request(self) -> bool:
+        """Whether the batches that were queued since the last step fill a request."""
+        return self._dispatcher.fills_a_request
+
     def step(self, *, everything: bool, wait: bool) -> None:
         """Take responses, give up what is late, send what can be sent.
 
