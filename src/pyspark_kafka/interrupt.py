@@ -2,7 +2,6 @@
 
 A wait within a step, such as the pause before another attempt, knows nothing of the query that it is part of. The
 event is the thread's own (a context variable), so that it needs no argument in each function between the two.
-Layer: bottom.
 """
 
 from __future__ import annotations

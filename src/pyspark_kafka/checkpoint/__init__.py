@@ -13,7 +13,6 @@ only in a release that says so in its changelog; the modules of this package may
 the files are Spark's; a file of a format that this version does not know is an error.
 
 Invariant: Spark's own connector can continue from every file that is written here. Needs no Spark and no broker.
-Layer: checkpoint.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 | `continuous/versions/N` | the versions of all states after epoch N |
 
 Several writers may prepare an epoch; `offsets/N` names the one whose messages count. When and why the files are
-written: `pyspark_kafka.continuous.epochs.epoch_files`. Layer: checkpoint.
+written: `pyspark_kafka.continuous.epochs.epoch_files`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Stores that decide which of several writers of a file comes first: object stores and HDFS, each by its own client.
 
-`pyarrow.fs` has no write on a condition, and its moves replace what is there. Layer: checkpoint.
+`pyarrow.fs` has no write on a condition, and its moves replace what is there.
 """
 
 from __future__ import annotations

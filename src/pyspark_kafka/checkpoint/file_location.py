@@ -1,7 +1,6 @@
 """The location of files: a local path or a URI of another file system, how it is opened, the texts of its failures.
 
 Used for checkpoints and for the spool files of exactly-once writes; the meaning of the files is decided there.
-Layer: checkpoint.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Local files go through the operating system, so that only one process can create a file, and the file is on disk when
 the call returns. Those of stores are read and written through a client that has writes on a condition, where one is
-installed (`deciding_stores`), and otherwise through `pyarrow.fs`, as listings always are. Layer: checkpoint.
+installed (`deciding_stores`), and otherwise through `pyarrow.fs`, as listings always are.
 """
 
 from __future__ import annotations

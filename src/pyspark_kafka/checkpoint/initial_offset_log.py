@@ -1,6 +1,6 @@
 """The initial offsets of a query, resolved once and kept in its checkpoint, byte for byte as Spark keeps them.
 
-The codec, and the log on top of `CheckpointFiles`. Layer: checkpoint.
+The codec, and the log on top of `CheckpointFiles`.
 """
 
 from __future__ import annotations

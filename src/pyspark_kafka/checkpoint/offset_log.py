@@ -1,7 +1,7 @@
 """Spark's offset log and commit log: where each micro-batch of a query ends, and which ones are done.
 
 Spark writes `offsets/N` before micro-batch N runs and `commits/N` after it, so one that is only in the first log is run
-again, with the same ends. Read only; offsets are opaque text here, of any source. Layer: checkpoint.
+again, with the same ends. Read only; offsets are opaque text here, of any source.
 """
 
 from __future__ import annotations

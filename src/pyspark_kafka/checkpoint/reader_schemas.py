@@ -1,6 +1,6 @@
 """Which versions of schemas a query reads keys and values with, in a file of ours next to Spark's files of the source.
 
-A registry's latest version moves; the columns of a query must not. Layer: checkpoint.
+A registry's latest version moves; the columns of a query must not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Idle clients and producers of one process, by key: where a connection that nobody uses now is kept and closed.
 
 `cluster/pool.py` keeps clients here, `produce/pool.py` producers. No I/O but the closing of what leaves the pool.
-Layer: client.
 """
 
 from __future__ import annotations

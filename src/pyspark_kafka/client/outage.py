@@ -2,7 +2,7 @@
 
 A query that ends in an outage has to be started again by someone, and finds the same outage; so it waits. A cluster
 that was never reached is no outage but a mistake in the options, which is reported at once. Single requests are retried
-by `retry.py`; `waiting.py` logs long waits. Layer: client.
+by `retry.py`; `waiting.py` logs long waits.
 """
 
 from __future__ import annotations

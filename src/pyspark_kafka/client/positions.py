@@ -1,4 +1,4 @@
-"""The logs at positions, the times of the records there, and the retention of the topics. Layer: client."""
+"""The logs at positions, the times of the records there, and the retention of the topics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Warnings about long waits: which step waits for brokers, since when, the last failure, the last response.
 
 A thread logs them, also while the waiting thread is blocked inside one call of a socket. Nothing here changes what a
-step does; `outage.py` decides how long an outage is waited out. Layer: client.
+step does; `outage.py` decides how long an outage is waited out.
 """
 
 from __future__ import annotations

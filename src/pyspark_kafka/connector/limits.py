@@ -1,4 +1,4 @@
-"""How much an engine lets a source read in the next micro-batch. Layer: connector."""
+"""How much an engine lets a source read in the next micro-batch."""
 
 from __future__ import annotations
 

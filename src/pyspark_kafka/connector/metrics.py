@@ -1,4 +1,4 @@
-"""Figures that a source adds to progress reports. Layer: connector."""
+"""Figures that a source adds to progress reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The position of a source as an engine sees it: an opaque value with a JSON form. Layer: connector."""
+"""The position of a source as an engine sees it: an opaque value with a JSON form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contracts of a source: its methods on the driver, and those of its readers on executors. Layer: connector."""
+"""Contracts of a source: its methods on the driver, and those of its readers on executors."""
 
 from __future__ import annotations
 

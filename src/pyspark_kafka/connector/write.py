@@ -1,4 +1,4 @@
-"""Contracts of a sink: write jobs on the driver, data writers on executors, commit messages. Layer: connector."""
+"""Contracts of a sink: write jobs on the driver, data writers on executors, commit messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole check: the options, this process, and a worker. Layer: diagnosis."""
+"""A whole check: the options, this process, and a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the steps of one check share: the settings, the time, and what earlier steps have learned. Layer: diagnosis."""
+"""What the steps of one check share: the settings, the time, and what earlier steps have learned."""
 
 from __future__ import annotations
 

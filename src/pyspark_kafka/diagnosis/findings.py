@@ -1,7 +1,4 @@
-"""What a diagnosis finds, as values: one line each, with its remedy. Pure: no sockets, no clock.
-
-Layer: diagnosis.
-"""
+"""What a diagnosis finds, as values: one line each, with its remedy. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of the steps, their time, and what becomes of those that cannot be judged. Layer: diagnosis."""
+"""The order of the steps, their time, and what becomes of those that cannot be judged."""
 
 from __future__ import annotations
 

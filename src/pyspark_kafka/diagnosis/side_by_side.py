@@ -1,7 +1,4 @@
-"""The same question about several servers at the same time, with a deadline that the question need not know.
-
-Layer: diagnosis.
-"""
+"""The same question about several servers at the same time, with a deadline that the question need not know."""
 
 from __future__ import annotations
 

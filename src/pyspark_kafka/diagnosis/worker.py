@@ -1,4 +1,4 @@
-"""A worker of Spark: one task that judges what depends on the machine. Layer: diagnosis.
+"""A worker of Spark: one task that judges what depends on the machine.
 
 Two functions run there: the first is pickled with its code and needs nothing but Python, so that it can tell which
 packages there are; the second is imported there, as the functions of a query are.

@@ -1,4 +1,4 @@
-"""What the values of a batch may become: one bound for all formats, kept before anything is allocated. Layer: formats.
+"""What the values of a batch may become: one bound for all formats, kept before anything is allocated.
 
 Few bytes may have many items, of many columns each. Each value has a share by its bytes; only what it needs beyond that
 is taken from what all values of a batch have together. So a value within its share is spoiled by none beside it.

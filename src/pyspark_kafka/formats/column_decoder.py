@@ -1,7 +1,4 @@
-"""A column of keys or values, read as another type: the one place where formats, framings and schemas meet.
-
-Layer: formats.
-"""
+"""A column of keys or values, read as another type: the one place where formats, framings and schemas meet."""
 
 from __future__ import annotations
 

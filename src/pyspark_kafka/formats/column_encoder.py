@@ -1,7 +1,4 @@
-"""Columns of keys or values to the bytes that Kafka gets: the format, and what stands before each value.
-
-Layer: formats.
-"""
+"""Columns of keys or values to the bytes that Kafka gets: the format, and what stands before each value."""
 
 from __future__ import annotations
 

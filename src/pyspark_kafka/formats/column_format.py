@@ -1,4 +1,4 @@
-"""How the bytes of a column are read as another type, or written from it, as plain data. Layer: formats."""
+"""How the bytes of a column are read as another type, or written from it, as plain data."""
 
 from __future__ import annotations
 

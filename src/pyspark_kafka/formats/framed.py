@@ -1,4 +1,4 @@
-"""Values of several schemas in one array: each is read with its own, and stands in its own row. Layer: formats."""
+"""Values of several schemas in one array: each is read with its own, and stands in its own row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before a value: the id of the schema that it was written with. Layer: formats.
+"""What stands before a value: the id of the schema that it was written with.
 
 The bytes do not show which framing a topic has, as five zeros may begin a value of each kind: users set it.
 """

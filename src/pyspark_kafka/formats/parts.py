@@ -1,4 +1,4 @@
-"""Arrays of values in parts that fit into memory. Pure. Layer: formats."""
+"""Arrays of values in parts that fit into memory. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of a column, and those that are wanted: a part of them, in another order. Layer: formats."""
+"""The fields of a column, and those that are wanted: a part of them, in another order."""
 
 from __future__ import annotations
 

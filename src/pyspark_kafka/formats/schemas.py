@@ -1,4 +1,4 @@
-"""Schemas as a registry has them, and what a registry can be asked. Layer: formats."""
+"""Schemas as a registry has them, and what a registry can be asked."""
 
 from __future__ import annotations
 

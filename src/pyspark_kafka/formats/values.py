@@ -1,4 +1,4 @@
-"""What decoding an array of values returns: a column, and the values that could not be read. Layer: formats."""
+"""What decoding an array of values returns: a column, and the values that could not be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zig-zag varints, as Avro writes all its numbers and Confluent the indexes of messages. Pure. Layer: formats.
+"""Zig-zag varints, as Avro writes all its numbers and Confluent the indexes of messages. Pure.
 
 For single numbers: the kernel of Avro has its own loop.
 """

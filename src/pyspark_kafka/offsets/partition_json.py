@@ -1,4 +1,4 @@
-"""Read JSON of values by topic and partition number, `{"topic": {"0": value}}`, strictly. Pure. Layer: offsets."""
+"""Read JSON of values by topic and partition number, `{"topic": {"0": value}}`, strictly. Pure."""
 
 from __future__ import annotations
 

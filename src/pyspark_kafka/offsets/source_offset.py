@@ -1,4 +1,4 @@
-"""The position of a Kafka source, which a checkpoint holds as JSON. Pure. Layer: offsets."""
+"""The position of a Kafka source, which a checkpoint holds as JSON. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The options that are judged, whichever kinds of query they are for, and what they ask of a cluster. Pure.
 
 A user has the options of a reader, of a writer, or both in one file; each is resolved as the query would resolve it.
-Layer: operations.
 """
 
 from __future__ import annotations

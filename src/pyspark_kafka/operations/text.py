@@ -1,4 +1,4 @@
-"""Numbers and time spans as texts for people. Pure. Layer: operations."""
+"""Numbers and time spans as texts for people. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a micro-batch of an available-now run fits the snapshot at which the run ends. Pure. Layer: planning."""
+"""Whether a micro-batch of an available-now run fits the snapshot at which the run ends. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the ranges of a continuous read start and end, and which of them share a task. Pure. Layer: planning."""
+"""Where the ranges of a continuous read start and end, and which of them share a task. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Data loss as a value: planning finds it, the source decides by `failOnDataLoss` between an error and a warning.
 
-Pure. Layer: planning.
+Pure.
 """
 
 from __future__ import annotations

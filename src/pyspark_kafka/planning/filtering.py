@@ -1,4 +1,4 @@
-"""Filters on topic, partition, offset and time, as bounds of a read. Pure. Layer: planning."""
+"""Filters on topic, partition, offset and time, as bounds of a read. Pure."""
 
 from __future__ import annotations
 

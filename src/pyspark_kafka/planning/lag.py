@@ -1,7 +1,4 @@
-"""How far positions are behind the ends of logs: the one computation for sources, metrics and operations. Pure.
-
-Layer: planning.
-"""
+"""How far positions are behind the ends of logs: the one computation for sources, metrics and operations. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges with open ends: which ends are decided when their task starts, and how. Pure. Layer: planning."""
+"""Ranges with open ends: which ends are decided when their task starts, and how. Pure."""
 
 from __future__ import annotations
 

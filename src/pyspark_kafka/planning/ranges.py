@@ -1,4 +1,4 @@
-"""From two positions to the ranges between them, and to the records that are lost there. Pure. Layer: planning."""
+"""From two positions to the ranges between them, and to the records that are lost there. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a micro-batch with a limit of offsets ends in each partition. Pure. Layer: planning."""
+"""Where a micro-batch with a limit of offsets ends in each partition. Pure."""
 
 from __future__ import annotations
 

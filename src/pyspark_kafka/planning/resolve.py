@@ -1,4 +1,4 @@
-"""From what an option says to an offset for each partition there is. Layer: planning."""
+"""From what an option says to an offset for each partition there is."""
 
 from __future__ import annotations
 

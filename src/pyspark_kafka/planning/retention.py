@@ -1,7 +1,6 @@
 """How long brokers keep what a query has not read: the rules of a topic, and the time that is left.
 
 A figure is the earliest time at which brokers may delete a record, never a later one. Pure: no sockets, no clock.
-Layer: planning.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From ranges to tasks: large ranges are split, small ranges share a task. Pure. Layer: planning."""
+"""From ranges to tasks: large ranges are split, small ranges share a task. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which variant of the kernel runs: the compiled extensions, or the same source as Python.
 
 `kernel` is the one in use; codec functions look it up at call time, so that tests can run both variants in one
-process. Layer: records.
+process.
 """
 
 from __future__ import annotations

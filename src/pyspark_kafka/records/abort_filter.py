@@ -1,4 +1,4 @@
-"""Which batches a reader of committed records must not see. Pure state, no bytes. Layer: records."""
+"""Which batches a reader of committed records must not see. Pure state, no bytes."""
 
 from __future__ import annotations
 

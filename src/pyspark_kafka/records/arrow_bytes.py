@@ -1,4 +1,4 @@
-"""Arrow arrays of strings, bytes and headers as the buffers that the kernel reads. Layer: records."""
+"""Arrow arrays of strings, bytes and headers as the buffers that the kernel reads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The 61-byte header of a record batch of format 2: parsing, and the walk over the batches of a fetch response.
 
-Only fields are read and checked here; records are the business of decoding.py. Layer: records.
+Only fields are read and checked here; records are the business of decoding.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CRC-32C of record batches, in hardware where the machine has it. Layer: records."""
+"""CRC-32C of record batches, in hardware where the machine has it."""
 
 from __future__ import annotations
 

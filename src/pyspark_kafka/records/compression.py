@@ -1,4 +1,4 @@
-"""The codecs of record batches: bounded decompression and compression. Knows bytes, not records. Layer: records.
+"""The codecs of record batches: bounded decompression and compression. Knows bytes, not records.
 
 No claim in the input is believed before it is checked: an upper bound of the output is worked out from the framing
 (block headers of lz4 and zstd, length prefixes of snappy), and the decompressor always writes into a buffer of

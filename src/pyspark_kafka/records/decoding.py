@@ -1,7 +1,6 @@
 """Record batches to Arrow: the walk over batches, what a reader may see of them, and the cutting into pieces.
 
 Bytes are read by the kernel, buffers are held by pieces.py; here is the order of things and the text of errors.
-Layer: records.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Arrow columns to record batches, and what a producer patches into them later.
 
-Rows are written by the kernel; here are the choice of buffers, the batch header and the text of errors. Layer: records.
+Rows are written by the kernel; here are the choice of buffers, the batch header and the text of errors.
 """
 
 from __future__ import annotations

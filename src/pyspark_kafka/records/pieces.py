@@ -1,4 +1,4 @@
-"""Column buffers that the kernel fills, and the Arrow batches made of them without copying. Layer: records."""
+"""Column buffers that the kernel fills, and the Arrow batches made of them without copying."""
 
 from __future__ import annotations
 

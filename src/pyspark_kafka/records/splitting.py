@@ -1,4 +1,4 @@
-"""One record batch to several, for topics that take smaller ones than were made. Layer: records."""
+"""One record batch to several, for topics that take smaller ones than were made."""
 
 from __future__ import annotations
 

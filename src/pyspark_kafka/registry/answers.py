@@ -1,6 +1,6 @@
 """What a registry answered, checked: nothing of it is believed to have the form that its documentation says.
 
-Pure: no sockets, no clock. Layer: registry.
+Pure: no sockets, no clock.
 """
 
 from __future__ import annotations

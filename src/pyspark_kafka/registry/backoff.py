@@ -1,4 +1,4 @@
-"""When a registry that was away is asked again. Layer: registry."""
+"""When a registry that was away is asked again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked of a registry is not asked again. Layer: registry.
+"""What was asked of a registry is not asked again.
 
 A schema is never changed under its id: what was found stays, as far as there is room. That there is no schema may
 change, so it is remembered for some seconds only, so that ids which somebody made up are not a flood of questions.

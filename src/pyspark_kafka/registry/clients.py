@@ -1,4 +1,4 @@
-"""The clients of confluent-kafka that this process asks a registry with. Layer: registry.
+"""The clients of confluent-kafka that this process asks a registry with.
 
 A client has no connection between two questions, so none is used on both sides of a fork; what is worth keeping is its
 TLS context, which takes 50 ms to build. It is kept for seconds, so that renewed passwords and certificates apply soon.

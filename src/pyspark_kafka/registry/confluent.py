@@ -1,6 +1,6 @@
 """A registry with Confluent's API: Confluent's own, Redpanda's, Karapace, Apicurio's at /apis/ccompat/v7.
 
-Nothing is kept here: `cached.py` does. Layer: registry.
+Nothing is kept here: `cached.py` does.
 
 Source: docs.confluent.io, Schema Registry API reference.
 """

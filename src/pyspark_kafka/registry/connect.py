@@ -1,4 +1,4 @@
-"""The registry of some options: one for a process. Layer: registry."""
+"""The registry of some options: one for a process."""
 
 from __future__ import annotations
 

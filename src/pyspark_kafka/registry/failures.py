@@ -1,4 +1,4 @@
-"""The errors of a registry, with what each says of the data. Layer: registry."""
+"""The errors of a registry, with what each says of the data."""
 
 from __future__ import annotations
 

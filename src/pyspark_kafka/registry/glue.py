@@ -1,4 +1,4 @@
-"""The schema registry of AWS Glue, asked with boto3 and the login that boto3 finds. Layer: registry.
+"""The schema registry of AWS Glue, asked with boto3 and the login that boto3 finds.
 
 A subject is a schema of Glue by its name, an id is the UUID of a version, as text. Glue has no references.
 

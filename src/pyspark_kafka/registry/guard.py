@@ -1,4 +1,4 @@
-"""What keeps one HTTP client within a time and a size, and its login in the place where it belongs. Layer: registry.
+"""What keeps one HTTP client within a time and a size, and its login in the place where it belongs.
 
 A client's own timeouts are for one piece of bytes: an answer that comes byte by byte would never end. So the sockets
 are shut when the time is over, and what comes is counted.

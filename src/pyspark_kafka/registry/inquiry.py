@@ -1,4 +1,4 @@
-"""One question to a registry over HTTP, with all its requests and attempts, within one time. Layer: registry.
+"""One question to a registry over HTTP, with all its requests and attempts, within one time.
 
 Uses confluent-kafka's client for the words of the API, and none of its retries, caches and timeouts: it waits for ever
 by default, and remembers nothing of what is not there.

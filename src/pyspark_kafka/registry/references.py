@@ -1,4 +1,4 @@
-"""The schemas that a schema needs, and those that they need, each once. Layer: registry."""
+"""The schemas that a schema needs, and those that they need, each once."""
 
 from __future__ import annotations
 

@@ -6,5 +6,5 @@
 - `columns`, `commit_marker`, `commit_message`, `source_positions`, `spool`: shared by both sides.
 
 Entry points: `driver.at_least_once`, `driver.exactly_once`, `driver.transactional`.
-Invariant: `executor/` imports nothing of `driver/`. Layer: sink.
+Invariant: `executor/` imports nothing of `driver/`.
 """

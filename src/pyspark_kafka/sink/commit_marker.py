@@ -1,4 +1,4 @@
-"""Commit markers: the record that each committed micro-batch of a sink leaves in its transaction. Pure. Layer: sink."""
+"""Commit markers: the record that each committed micro-batch of a sink leaves in its transaction. Pure."""
 
 from __future__ import annotations
 

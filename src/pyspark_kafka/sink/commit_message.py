@@ -1,4 +1,4 @@
-"""What a task of an at-least-once write tells the driver. Layer: sink."""
+"""What a task of an at-least-once write tells the driver."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 Lanes commit their positions to the group in the transactions of their records, so the group is right where checkpoint
 and group differ. The record in the checkpoint says which of its positions must be there. Pure: no sockets, no clock.
-Layer: sink.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Spool files, in which tasks of an exactly-once write leave record batches for the driver, and their removal.
 
-Names, reading, writing; what is removed and when. The content of the files: `executor/outbox.py`. Layer: sink.
+Names, reading, writing; what is removed and when. The content of the files: `executor/outbox.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the writers of all lanes of a run have in common, for a sink that commits with the positions. Layer: sink."""
+"""What the writers of all lanes of a run have in common, for a sink that commits with the positions."""
 
 from __future__ import annotations
 

@@ -7,5 +7,5 @@
 
 Entry points: `driver.micro_batch.KafkaMicroBatchStream`, `driver.batch.KafkaBatch`,
 `driver.continuous.KafkaContinuousStream`; the factories in `input_partition`.
-Invariant: `executor/` imports nothing of `driver/`. Layer: source.
+Invariant: `executor/` imports nothing of `driver/`.
 """

@@ -1,4 +1,4 @@
-"""What the driver pickles for the tasks of a read: what each task reads, and the factory of readers. Layer: source.
+"""What the driver pickles for the tasks of a read: what each task reads, and the factory of readers.
 
 Plain data. The processes of the driver import this, and not the reader, which loads the client and the codec.
 """

@@ -1,4 +1,4 @@
-"""The columns of a read: which there are, which of them a query reads, and what keys and values are. Layer: source.
+"""The columns of a read: which there are, which of them a query reads, and what keys and values are.
 
 Runs on the driver, in each process that plans: at `load()`, and again when the query is planned or started.
 """

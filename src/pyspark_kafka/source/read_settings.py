@@ -1,4 +1,4 @@
-"""What every reader of a read has in common. Plain data, pickled in the factory of the readers. Layer: source."""
+"""What every reader of a read has in common. Plain data, pickled in the factory of the readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For `spark.python.daemon.module`: PySpark's daemon for tasks, with the PySpark that pip has installed. Layer: spark.
+"""For `spark.python.daemon.module`: PySpark's daemon for tasks, with the PySpark that pip has installed.
 
 See `worker_python` for what it does. Spark uses the setting for the processes of tasks only. It names a module, so
 executors need no path of a program.

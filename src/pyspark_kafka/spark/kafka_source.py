@@ -1,4 +1,4 @@
-"""`KafkaSource`: Spark's first streaming source interface, for jobs that drive their own batches. Layer: spark.
+"""`KafkaSource`: Spark's first streaming source interface, for jobs that drive their own batches.
 
 `KafkaMicroBatchStream` plans what a batch reads. This class adds what a program needs: offsets in any form, the initial
 offsets kept beside a checkpoint, a batch as a DataFrame.

@@ -1,4 +1,4 @@
-"""The source's columns in Spark's types. Layer: spark.
+"""The source's columns in Spark's types.
 
 The same columns as `source.columns` has in Arrow's types. They are written down twice, and a test compares them: the
 process that Spark starts for `load()` needs no Arrow otherwise, and importing it takes as long as all else it does.

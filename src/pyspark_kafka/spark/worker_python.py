@@ -1,4 +1,4 @@
-"""The program `pyspark-kafka-python`: a Python for the processes that Spark starts, which is up sooner. Layer: spark.
+"""The program `pyspark-kafka-python`: a Python for the processes that Spark starts, which is up sooner.
 
 Spark puts its own `pyspark.zip` first on the path of every Python process that it starts. The archive has no bytecode:
 each process compiles about a hundred modules again, which takes three to four times as long as to import the same

@@ -2,5 +2,5 @@
 
 Entry point: `kafka_table.KafkaTable`.
 Invariant: no PySpark, and nothing that is Kafka's own passes between an engine and this table but the contracts of
-`pyspark_kafka.connector`. Layer: table.
+`pyspark_kafka.connector`.
 """

@@ -1,4 +1,4 @@
-"""Free loopback ports for a broker. Layer: testing."""
+"""Free loopback ports for a broker."""
 
 from __future__ import annotations
 

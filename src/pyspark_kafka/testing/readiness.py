@@ -1,6 +1,6 @@
 """Asking a broker whether it serves clients, with two requests written by hand.
 
-It needs nothing but a socket, so that it can tell "not yet" from "never" while a broker starts. Layer: testing.
+It needs nothing but a socket, so that it can tell "not yet" from "never" while a broker starts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says what a program waits for that takes longer than 2 s: a download, a broker that starts. Layer: testing."""
+"""Says what a program waits for that takes longer than 2 s: a download, a broker that starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors of an embedded broker that did not start, or was not started. Layer: testing."""
+"""The errors of an embedded broker that did not start, or was not started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow types as Spark has them, and whether asked columns are among those that a schema has. Pure. Layer: typed."""
+"""Arrow types as Spark has them, and whether asked columns are among those that a schema has. Pure."""
 
 from __future__ import annotations
 

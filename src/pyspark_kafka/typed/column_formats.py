@@ -1,4 +1,4 @@
-"""A column of keys or values that is read with a schema: its type, and what decodes it. Layer: typed."""
+"""A column of keys or values that is read with a schema: its type, and what decodes it."""
 
 from __future__ import annotations
 

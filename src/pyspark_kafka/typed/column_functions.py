@@ -1,4 +1,4 @@
-"""Functions for `mapInArrow` over one column: `formats.decode_column`, `formats.encode_column`. Layer: typed."""
+"""Functions for `mapInArrow` over one column: `formats.decode_column`, `formats.encode_column`."""
 
 from __future__ import annotations
 

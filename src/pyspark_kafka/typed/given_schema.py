@@ -1,4 +1,4 @@
-"""The schema that an option has, inline or in a file, as a registry would return it. Layer: typed."""
+"""The schema that an option has, inline or in a file, as a registry would return it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the keys and values of a read are, planned once: the plan is plain data that tasks decode with. Layer: typed."""
+"""What the keys and values of a read are, planned once: the plan is plain data that tasks decode with."""
 
 from __future__ import annotations
 

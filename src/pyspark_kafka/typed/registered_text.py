@@ -1,4 +1,4 @@
-"""The text of a schema, as a registry takes it and as an encoder does: they differ for Protobuf. Layer: typed."""
+"""The text of a schema, as a registry takes it and as an encoder does: they differ for Protobuf."""
 
 from __future__ import annotations
 

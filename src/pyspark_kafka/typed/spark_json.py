@@ -1,4 +1,4 @@
-"""Arrow types as the JSON of Spark's types: what `StructType.fromJson` reads. Pure. Layer: typed."""
+"""Arrow types as the JSON of Spark's types: what `StructType.fromJson` reads. Pure."""
 
 from __future__ import annotations
 

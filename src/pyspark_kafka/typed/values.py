@@ -1,4 +1,4 @@
-"""Values of any origin decoded and encoded, without Kafka: `formats.decode` and `formats.encode`. Layer: typed."""
+"""Values of any origin decoded and encoded, without Kafka: `formats.decode` and `formats.encode`."""
 
 from __future__ import annotations
 

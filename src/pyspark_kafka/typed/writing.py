@@ -1,4 +1,4 @@
-"""Plans a write of typed keys and values: the schemas, checked against the columns and the registry. Layer: typed."""
+"""Plans a write of typed keys and values: the schemas, checked against the columns and the registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pyspark-kafka check`: its options, and its exit status. Layer: cli."""
+"""`pyspark-kafka check`: its options, and its exit status."""
 
 from __future__ import annotations
 

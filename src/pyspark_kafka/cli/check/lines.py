@@ -1,4 +1,4 @@
-"""How a check is shown: a line for each finding, its remedy below it, and what is being judged now. Layer: cli."""
+"""How a check is shown: a line for each finding, its remedy below it, and what is being judged now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pyspark-kafka checkpoint`: the arguments of its commands. Layer: cli."""
+"""`pyspark-kafka checkpoint`: the arguments of its commands."""
 
 from __future__ import annotations
 

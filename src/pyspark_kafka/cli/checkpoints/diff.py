@@ -1,4 +1,4 @@
-"""The work of `pyspark-kafka checkpoint diff`. Layer: cli."""
+"""The work of `pyspark-kafka checkpoint diff`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work of `pyspark-kafka checkpoint fork` and `rewind`. Layer: cli."""
+"""The work of `pyspark-kafka checkpoint fork` and `rewind`."""
 
 from __future__ import annotations
 

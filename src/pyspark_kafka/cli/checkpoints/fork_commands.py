@@ -1,4 +1,4 @@
-"""`pyspark-kafka checkpoint fork` and `rewind`: their arguments. Layer: cli."""
+"""`pyspark-kafka checkpoint fork` and `rewind`: their arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work of `pyspark-kafka checkpoint show` and `explain`. Layer: cli.
+"""The work of `pyspark-kafka checkpoint show` and `explain`.
 
 The keys of JSON are public. Times in it are milliseconds since 1970-01-01 UTC.
 """

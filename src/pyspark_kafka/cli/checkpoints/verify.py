@@ -1,4 +1,4 @@
-"""The work of `pyspark-kafka checkpoint verify`. Layer: cli."""
+"""The work of `pyspark-kafka checkpoint verify`."""
 
 from __future__ import annotations
 

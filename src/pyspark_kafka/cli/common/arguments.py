@@ -1,4 +1,4 @@
-"""Arguments that all commands share: how to connect, and how to print. Layer: cli.
+"""Arguments that all commands share: how to connect, and how to print.
 
 A command takes them as parameters with these types, and hands them to `settings_of`, `options_of` or `connection_of`:
 

@@ -1,4 +1,4 @@
-"""A file of Java client properties, as options of a query. Layer: cli."""
+"""A file of Java client properties, as options of a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step of a program that takes a while: what it waits for, and for how long. Layer: cli.
+"""A step of a program that takes a while: what it waits for, and for how long.
 
 On a terminal the step is one line with a spinner and its seconds. Elsewhere, such as in a pipe or a log, it is a line
 when it begins and another one every few seconds: a slow download must not look like a program that hangs. A command

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in a program that has started processes: they become `KeyboardInterrupt`, once. Layer: cli."""
+"""Ctrl-C and SIGTERM in a program that has started processes: they become `KeyboardInterrupt`, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command ends: its exit status, and the sentence of an error. Layer: cli."""
+"""How a command ends: its exit status, and the sentence of an error."""
 
 from __future__ import annotations
 

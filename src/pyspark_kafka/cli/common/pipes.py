@@ -1,4 +1,4 @@
-"""Pipes whose readers leave early, as `head` does: a command works to its end, and keeps its status. Layer: cli."""
+"""Pipes whose readers leave early, as `head` does: a command works to its end, and keeps its status."""
 
 from __future__ import annotations
 

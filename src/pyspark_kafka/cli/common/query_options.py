@@ -1,4 +1,4 @@
-"""The options of a query as users have them: files, arguments, environment. Layer: cli."""
+"""The options of a query as users have them: files, arguments, environment."""
 
 from __future__ import annotations
 

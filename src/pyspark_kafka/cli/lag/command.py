@@ -1,4 +1,4 @@
-"""`pyspark-kafka lag`: its arguments, and its exit status. Layer: cli."""
+"""`pyspark-kafka lag`: its arguments, and its exit status."""
 
 from __future__ import annotations
 

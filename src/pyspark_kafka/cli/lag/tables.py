@@ -1,4 +1,4 @@
-"""A report of lag on a terminal, as lines elsewhere, and as JSON. Layer: cli."""
+"""A report of lag on a terminal, as lines elsewhere, and as JSON."""
 
 from __future__ import annotations
 

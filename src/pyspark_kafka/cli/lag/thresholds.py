@@ -1,4 +1,4 @@
-"""Whether a report is as it should be: what the user allows, and what could not be found out. Pure. Layer: cli."""
+"""Whether a report is as it should be: what the user allows, and what could not be found out. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pyspark-kafka lag --watch`: a report again and again, with what it was before. Layer: cli."""
+"""`pyspark-kafka lag --watch`: a report again and again, with what it was before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of lag in words: counts, sizes, spans, rates, bars. Pure. Layer: cli."""
+"""Figures of lag in words: counts, sizes, spans, rates, bars. Pure."""
 
 from __future__ import annotations
 

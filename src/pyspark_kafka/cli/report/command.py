@@ -1,4 +1,4 @@
-"""`pyspark-kafka report`: a page about a query, made of its checkpoint. Layer: cli."""
+"""`pyspark-kafka report`: a page about a query, made of its checkpoint."""
 
 from __future__ import annotations
 

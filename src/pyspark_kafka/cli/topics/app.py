@@ -1,4 +1,4 @@
-"""`pyspark-kafka topics`: the options of its commands. `work` does it. Layer: cli."""
+"""`pyspark-kafka topics`: the options of its commands. `work` does it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pyspark-kafka tail`: its options, and what it prints. Layer: cli."""
+"""`pyspark-kafka tail`: its options, and what it prints."""
 
 from __future__ import annotations
 

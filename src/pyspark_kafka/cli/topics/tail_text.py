@@ -1,4 +1,4 @@
-"""How a record is shown: as a line, and as an object of JSON. Pure. Layer: cli."""
+"""How a record is shown: as a line, and as an object of JSON. Pure."""
 
 from __future__ import annotations
 

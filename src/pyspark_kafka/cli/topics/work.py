@@ -1,4 +1,4 @@
-"""The work of `pyspark-kafka topics`. Layer: cli."""
+"""The work of `pyspark-kafka topics`."""
 
 from __future__ import annotations
 

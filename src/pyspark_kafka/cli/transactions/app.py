@@ -1,4 +1,4 @@
-"""`pyspark-kafka transactions`: the options of its commands. `work` does it. Layer: cli."""
+"""`pyspark-kafka transactions`: the options of its commands. `work` does it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How transactions are shown: as rows, as JSON, as words. Pure, except that the rows are printed. Layer: cli."""
+"""How transactions are shown: as rows, as JSON, as words. Pure, except that the rows are printed."""
 
 from __future__ import annotations
 

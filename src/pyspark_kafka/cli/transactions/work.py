@@ -1,4 +1,4 @@
-"""The work of `pyspark-kafka transactions list` and `abort`. Layer: cli."""
+"""The work of `pyspark-kafka transactions list` and `abort`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Delegation tokens: created, renewed, expired and described, on a connection that itself uses other credentials.
-
-Layer: client.
-"""
+"""Delegation tokens: created, renewed, expired and described, on a connection that itself uses other credentials."""
 
 from __future__ import annotations
 

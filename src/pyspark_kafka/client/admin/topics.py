@@ -1,7 +1,4 @@
-"""Topics created, by the controller. Of sources and sinks only the commit topic of an exactly-once sink needs it.
-
-Layer: client.
-"""
+"""Topics created, by the controller. Of sources and sinks only the commit topic of an exactly-once sink needs it."""
 
 from __future__ import annotations
 

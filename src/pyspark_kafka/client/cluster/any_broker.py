@@ -1,4 +1,4 @@
-"""A request that any broker can answer: sent to one, and to another one as well if that is silent. Layer: client."""
+"""A request that any broker can answer: sent to one, and to another one as well if that is silent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A connection to the first server of a cluster that responds, or one error that names them all.
-
-Layer: client.
-"""
+"""A connection to the first server of a cluster that responds, or one error that names them all."""
 
 from __future__ import annotations
 

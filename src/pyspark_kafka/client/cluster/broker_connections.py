@@ -1,6 +1,6 @@
 """The open connections of one client: one to each broker, others that are lent, one to a server not known as a broker.
 
-No connection is made here: `kafka_client.py`, `any_broker.py`. Layer: client.
+No connection is made here: `kafka_client.py`, `any_broker.py`.
 """
 
 from __future__ import annotations

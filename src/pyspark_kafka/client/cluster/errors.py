@@ -1,6 +1,6 @@
 """Errors about brokers that cannot be asked: no member, or not reachable from here.
 
-Pure: no sockets, no clock. Layer: client.
+Pure: no sockets, no clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One request to each of many brokers, in flight at the same time: connecting, sending and receiving.
 
-The callers decide what a response means, and what to do about a silent broker. Layer: client.
+The callers decide what a response means, and what to do about a silent broker.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 - `errors.py`: brokers that cannot be asked.
 
 What is done with a cluster takes a client: `leaders.py` waits for leaders, `fanout.py` sends requests to many brokers,
-and the upper rooms fetch, produce, query and administer. Layer: client.
+and the upper rooms fetch, produce, query and administer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where a cluster may be reached: its brokers as last heard, then the servers of the options.
 
-Pure: no sockets, no clock. `bootstrap.py` connects to the servers. Layer: client.
+Pure: no sockets, no clock. `bootstrap.py` connects to the servers.
 """
 
 from __future__ import annotations

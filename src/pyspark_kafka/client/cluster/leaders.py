@@ -1,4 +1,4 @@
-"""Who leads partitions: from memory, or asked of the cluster until there is a leader. Layer: client."""
+"""Who leads partitions: from memory, or asked of the cluster until there is a leader."""
 
 from __future__ import annotations
 

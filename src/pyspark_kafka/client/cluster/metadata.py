@@ -1,7 +1,4 @@
-"""Metadata as plain values: brokers, topics, partitions and their leaders. Pure: no sockets, no clock.
-
-Layer: client.
-"""
+"""Metadata as plain values: brokers, topics, partitions and their leaders. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Metadata as one client remembers it: brokers, topics, leaders. No sockets.
 
-The callers decide which error makes an entry worthless. Layer: client.
+The callers decide which error makes an entry worthless.
 """
 
 from __future__ import annotations

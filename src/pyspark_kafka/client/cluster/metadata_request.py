@@ -1,4 +1,4 @@
-"""One Metadata request to any broker. Layer: client."""
+"""One Metadata request to any broker."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Clients that the tasks of one worker process share, so that a warm task starts without connecting.
 
 The key is the connection options: two clusters, or two users of one cluster, never share a client. When an idle client
-is closed: `client/idle_pool.py`. Layer: client.
+is closed: `client/idle_pool.py`.
 """
 
 from __future__ import annotations

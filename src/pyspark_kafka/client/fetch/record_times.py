@@ -1,4 +1,4 @@
-"""The times of the records at positions: many small fetches in few requests. Layer: client."""
+"""The times of the records at positions: many small fetches in few requests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A delegation token (KIP-48): a name and a key that log a user in for a limited time, in place of a password.
-
-Layer: client.
-"""
+"""A delegation token (KIP-48): a name and a key that log a user in for a limited time, in place of a password."""
 
 from __future__ import annotations
 

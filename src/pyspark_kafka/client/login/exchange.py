@@ -2,8 +2,6 @@
 
 The mechanisms are state machines, free of I/O; this module drives them over a connection that can send a request and
 wait for its response.
-
-Layer: client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors of SASL exchanges, with a guess at the cause and the option to change. Pure. Layer: client."""
+"""Errors of SASL exchanges, with a guess at the cause and the option to change. Pure."""
 
 from __future__ import annotations
 

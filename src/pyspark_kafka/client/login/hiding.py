@@ -1,4 +1,4 @@
-"""What keeps credentials out of texts that others write: the words of servers. Layer: client."""
+"""What keeps credentials out of texts that others write: the words of servers."""
 
 from __future__ import annotations
 

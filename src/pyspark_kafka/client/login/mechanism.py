@@ -1,6 +1,6 @@
 """What all SASL mechanisms have in common: their interface, their error, and how a server's text is shown.
 
-Pure: no sockets, no clock. Layer: client.
+Pure: no sockets, no clock.
 """
 
 from __future__ import annotations

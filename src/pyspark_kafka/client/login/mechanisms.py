@@ -1,4 +1,4 @@
-"""A SASL exchange for a login: which class goes with which. Layer: client."""
+"""A SASL exchange for a login: which class goes with which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SASL PLAIN: user name and password as they are. Pure. Layer: client. Source: RFC 4616."""
+"""SASL PLAIN: user name and password as they are. Pure. Source: RFC 4616."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A login that the options only refer to, read when a connection is made. Layer: client."""
+"""A login that the options only refer to, read when a connection is made."""
 
 from __future__ import annotations
 

@@ -10,5 +10,5 @@
 | `trace` | a line for each request and response |
 
 Entry points: `handshake.open_connection`, `dials.Dials`. Invariant: a connection that failed is closed and never used
-again, and belongs to one thread at a time. Layer: client.
+again, and belongs to one thread at a time.
 """

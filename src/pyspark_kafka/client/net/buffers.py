@@ -1,6 +1,6 @@
 """Memory that is used again: a fetch of 8 MiB costs more in page faults than in copying.
 
-Pure: no sockets, no clock. Layer: client.
+Pure: no sockets, no clock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One connection to one broker: requests sent ahead, responses received in order.
 
 `handshake.open_connection` makes one. Which broker to ask, when to retry, and what an error code in a response means is
-decided by the callers. Layer: client.
+decided by the callers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Connections that are opened side by side, each in a thread of its own, because TLS and SASL block.
 
-The caller decides which brokers to connect to, and when to retry. Layer: client.
+The caller decides which brokers to connect to, and when to retry.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Errors of connections, with a guess at the cause: listeners, TLS and SASL that do not match. Pure.
-
-Layer: client.
-"""
+"""Errors of connections, with a guess at the cause: listeners, TLS and SASL that do not match. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames on a socket: sent in pieces, received as their bytes arrive. Knows no request. Layer: client."""
+"""Frames on a socket: sent in pieces, received as their bytes arrive. Knows no request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a connection: address by address TCP, TLS, version negotiation and SASL. Layer: client."""
+"""Opening a connection: address by address TCP, TLS, version negotiation and SASL."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """For how long a login counts: brokers may want the credentials again (KIP-368), or close the connection.
 
-No sockets. Layer: client.
+No sockets.
 """
 
 from __future__ import annotations

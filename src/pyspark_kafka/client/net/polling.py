@@ -1,4 +1,4 @@
-"""Waiting for bytes on many connections at a time. Layer: client."""
+"""Waiting for bytes on many connections at a time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A TCP connection to a host by its name: all addresses tried, socket options set.
-
-Layer: client.
-"""
+"""A TCP connection to a host by its name: all addresses tried, socket options set."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@ Lines go to the logger `pyspark_kafka.wire` at level DEBUG:
     received kafka-1:9092 Fetch v16 id=7 bytes=1048576 ms=12.3
 
 A line has names and sizes only: never a key, a value or a credential. While nobody listens, a request costs one test.
-
-Layer: client.
 """
 
 from __future__ import annotations

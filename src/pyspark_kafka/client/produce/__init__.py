@@ -5,5 +5,5 @@
 - `request`, `response`, `stamps`: bytes. `identity`: who writes. `leaders`: where to. `errors`: the texts.
 
 Entry points: `pool.borrow_producer`, `producer.Producer`.
-Invariant: what is sent and when is decided in `batches/`, which has no socket and no clock. Layer: client.
+Invariant: what is sent and when is decided in `batches/`, which has no socket and no clock.
 """

@@ -1,7 +1,4 @@
-"""The errors of delivery: refused or late batches, and what happened to their records. Pure.
-
-Layer: client.
-"""
+"""The errors of delivery: refused or late batches, and what happened to their records. Pure."""
 
 from __future__ import annotations
 

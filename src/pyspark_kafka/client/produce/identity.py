@@ -1,7 +1,4 @@
-"""Who writes: a producer without an identity, one that the brokers have given one, or the owner of a transaction.
-
-Layer: client.
-"""
+"""Who writes: a producer without an identity, one that the brokers have given one, or the owner of a transaction."""
 
 from __future__ import annotations
 

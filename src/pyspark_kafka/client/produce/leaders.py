@@ -1,4 +1,4 @@
-"""Who leads the partitions that are written to: remembered until a broker says otherwise. Layer: client."""
+"""Who leads the partitions that are written to: remembered until a broker says otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many partitions the topics have that are written to. Layer: client."""
+"""How many partitions the topics have that are written to."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Without it each task asks for an identity, which brokers remember for a day, and for the topic's partitions, before it
 sends a row: at a few small batches a second, most of what is asked of the brokers. When an idle producer is dropped:
-`client/idle_pool.py`. Layer: client.
+`client/idle_pool.py`.
 """
 
 from __future__ import annotations

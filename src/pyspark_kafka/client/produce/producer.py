@@ -1,7 +1,7 @@
 """Writes record batches to the brokers: pipelined, in order, without duplicates, in the caller's thread.
 
 `batches/` decides what is sent and what responses mean, `delivery/` sends and waits. Here are the calls: what each of
-them needs before its batches can be delivered, and what an error leaves behind. Layer: client.
+them needs before its batches can be delivered, and what an error leaves behind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Produce requests without copies of their record batches. Pure: no sockets, no clock.
 
 kafka-python's encoder would copy every record batch several times; here the bytes of a batch go to the socket as they
-are. Layer: client.
+are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Produce responses, partition by partition. Pure: no sockets, no clock. Layer: client."""
+"""Produce responses, partition by partition. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Stamps: the identity and sequence that the header of a record batch carries. Pure: no sockets, no clock.
-
-Layer: client.
-"""
+"""Stamps: the identity and sequence that the header of a record batch carries. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

@@ -3,5 +3,5 @@
 Entry points: `offsets.list_offsets`, `logs.query_logs`, `leader_epochs.fetch_epoch_ends`, `log_sizes.fetch_log_sizes`,
 `topic_configs.fetch_topic_configs`, `missing_topics.explain_missing_topic`; for a diagnosis `listener.probe_listener`,
 and those of `rights` and `brokers`.
-Invariant: one silent broker does not use up the time of the others. Layer: client.
+Invariant: one silent broker does not use up the time of the others.
 """

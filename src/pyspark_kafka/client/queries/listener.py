@@ -1,7 +1,7 @@
 """What a listener speaks, whatever the options say: plaintext or TLS, with or without SASL, with which certificates.
 
 Each attempt is a connection of its own, without a login. Nothing that is learned here is trusted: it only makes
-the texts of a diagnosis precise. Layer: client.
+the texts of a diagnosis precise.
 """
 
 from __future__ import annotations

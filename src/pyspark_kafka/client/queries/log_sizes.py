@@ -1,4 +1,4 @@
-"""DescribeLogDirs: how many bytes the logs of partitions take, by one request to each leader. Layer: client."""
+"""DescribeLogDirs: how many bytes the logs of partitions take, by one request to each leader."""
 
 from __future__ import annotations
 

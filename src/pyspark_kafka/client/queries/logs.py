@@ -1,4 +1,4 @@
-"""Where the logs of partitions begin and end, and how large they are: as far as brokers tell. Layer: client."""
+"""Where the logs of partitions begin and end, and how large they are: as far as brokers tell."""
 
 from __future__ import annotations
 

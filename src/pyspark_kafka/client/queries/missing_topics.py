@@ -1,4 +1,4 @@
-"""The error of a topic that does not exist: in which cluster, and which topic was perhaps meant. Layer: client."""
+"""The error of a topic that does not exist: in which cluster, and which topic was perhaps meant."""
 
 from __future__ import annotations
 

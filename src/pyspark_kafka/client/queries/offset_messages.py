@@ -1,7 +1,4 @@
-"""ListOffsets, the request and its response for the partitions of one leader. Pure: no sockets, no clock.
-
-Layer: client.
-"""
+"""ListOffsets, the request and its response for the partitions of one leader. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

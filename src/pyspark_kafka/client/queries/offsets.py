@@ -1,6 +1,6 @@
 """The ends of logs, and offsets by time, for any number of partitions: one ListOffsets request to each leader.
 
-Which offsets a query starts from is decided by `source/driver/`. Layer: client.
+Which offsets a query starts from is decided by `source/driver/`.
 """
 
 from __future__ import annotations

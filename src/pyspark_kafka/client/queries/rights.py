@@ -3,7 +3,7 @@
 Rights on topics and on the cluster are in responses to Metadata and DescribeCluster (KIP-430). Rights on transactional
 ids and consumer groups are not. Brokers check a right before they look at what a request is about, so a request that
 cannot have an effect tells whether the right is there: one about a producer id that nobody has, or about a member that
-no group has. Layer: client.
+no group has.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Configuration values of many topics, as far as brokers tell them. Layer: client."""
+"""Configuration values of many topics, as far as brokers tell them."""
 
 from __future__ import annotations
 

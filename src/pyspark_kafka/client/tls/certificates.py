@@ -1,7 +1,7 @@
 """What a certificate says: for whom it is, by whom, and from when to when. Pure: no sockets, no clock.
 
 For errors, warnings and `pyspark-kafka check`. Whether a certificate is to be trusted is decided by OpenSSL alone.
-Source: RFC 5280. Layer: client.
+Source: RFC 5280.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The TLS context that the options ask for.
 
 Certificates are replaced by what renews them, and processes live longer than certificates: a context is built again
-when the content of one of its stores has changed. Trust that was taken back ends after `GRACE_S`. Layer: client.
+when the content of one of its stores has changed. Trust that was taken back ends after `GRACE_S`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading DER, as far as certificates and key stores need it. Pure: no sockets, no clock.
 
 Names the errors of what cannot be loaded, and bounds the work that bytes may ask for: nothing is trusted because it was
-read here; OpenSSL verifies. Source: ITU-T X.690. Layer: client.
+read here; OpenSSL verifies. Source: ITU-T X.690.
 """
 
 from __future__ import annotations

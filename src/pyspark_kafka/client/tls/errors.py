@@ -1,4 +1,4 @@
-"""Errors of TLS, with what the other side's certificate and alert tell about the cause. Pure. Layer: client."""
+"""Errors of TLS, with what the other side's certificate and alert tell about the cause. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The TLS handshake on a connected socket. Layer: client."""
+"""The TLS handshake on a connected socket."""
 
 from __future__ import annotations
 

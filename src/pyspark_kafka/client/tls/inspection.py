@@ -1,7 +1,7 @@
 """What certificates a server shows, whether or not they are to be trusted.
 
 For the texts of errors and for `pyspark-kafka check`. Its connections carry nothing: no request, no credentials, no
-certificate of the client. Layer: client.
+certificate of the client.
 """
 
 from __future__ import annotations

@@ -2,5 +2,5 @@
 
 Entry points: `owner.TransactionalId`; `inspection.list_transactions` and `inspection.describe_transaction`;
 `group_commits.GroupCommits` for positions outside of a transaction.
-Invariant: no records pass here; `produce/` writes them under an `OpenTransaction`. Layer: client.
+Invariant: no records pass here; `produce/` writes them under an `OpenTransaction`.
 """

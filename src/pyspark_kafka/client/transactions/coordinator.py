@@ -1,7 +1,4 @@
-"""FindCoordinator: which broker keeps the state of a transactional id or of a consumer group, and calls to it.
-
-Layer: client.
-"""
+"""FindCoordinator: which broker keeps the state of a transactional id or of a consumer group, and calls to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors about a transactional id: the meaning of codes for its owner. Pure: no sockets, no clock. Layer: client."""
+"""Errors about a transactional id: the meaning of codes for its owner. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

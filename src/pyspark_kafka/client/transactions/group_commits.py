@@ -1,4 +1,4 @@
-"""OffsetCommit: the positions of a consumer group without members, set outside of a transaction. Layer: client."""
+"""OffsetCommit: the positions of a consumer group without members, set outside of a transaction."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Transactions of anyone, for operators: listed and described as their coordinators know them.
 
-Our own transactional id is `owner.py`; the commands that show these values are in `cli/`. Layer: client.
+Our own transactional id is `owner.py`; the commands that show these values are in `cli/`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A transaction as those who write its records see it. Pure: no sockets, no clock. Layer: client."""
+"""A transaction as those who write its records see it. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

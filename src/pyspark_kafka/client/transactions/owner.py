@@ -1,7 +1,7 @@
 """Our transactional id: fence, join partitions, end. One method for each request, with the meaning of its response.
 
 Which of them to send when is decided by `sink/driver/publisher.py`, and by `sink/executor/transaction_writer.py` for
-continuous queries. Layer: client.
+continuous queries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The versions of requests that a broker and this client share. Pure: no socket, no clock. Layer: client."""
+"""The versions of requests that a broker and this client share. Pure: no socket, no clock."""
 
 from __future__ import annotations
 

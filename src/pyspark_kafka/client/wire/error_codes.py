@@ -1,7 +1,7 @@
 """The one table of broker error codes, and the errors that are built from it. Pure: no socket, no clock.
 
 Names and *retriable* come from kafka-python. A module apart from the classes of requests, which a caller that only
-judges failures does not need. Layer: client.
+judges failures does not need.
 """
 # ruff: noqa: E402 - kafka-python's clients are not to be imported with its errors
 

@@ -1,4 +1,4 @@
-"""Requests that build their own bytes, where kafka-python's encoder would copy too much. Pure. Layer: client."""
+"""Requests that build their own bytes, where kafka-python's encoder would copy too much. Pure."""
 
 from __future__ import annotations
 

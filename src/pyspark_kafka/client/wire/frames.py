@@ -1,7 +1,4 @@
-"""Frames of the Kafka protocol as bytes: sizes, response headers, tagged fields. Pure: no socket, no clock.
-
-Layer: client.
-"""
+"""Frames of the Kafka protocol as bytes: sizes, response headers, tagged fields. Pure: no socket, no clock."""
 
 from __future__ import annotations
 

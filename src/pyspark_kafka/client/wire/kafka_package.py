@@ -1,4 +1,4 @@
-"""Lets kafka-python's protocol be imported without its clients. Layer: client.
+"""Lets kafka-python's protocol be imported without its clients.
 
 `import kafka` imports a consumer, a producer and an admin client, also if only `kafka.protocol` is needed: more than
 half of the import time of this package, in each of the Python processes that Spark starts for a query. So the package

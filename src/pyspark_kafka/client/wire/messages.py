@@ -2,7 +2,6 @@
 
 The rest of the package uses these names; only `error_codes.py` and `login/` import kafka-python
 besides this module. Requests to administer a cluster are loaded when they are first used: queries seldom need them.
-Layer: client.
 """
 # ruff: noqa: E402 - kafka-python's clients are not to be imported with its protocol
 

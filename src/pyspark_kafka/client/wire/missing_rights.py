@@ -1,7 +1,7 @@
 """The right that a broker found missing: in words, and as the line for kafka-acls that grants it.
 
 Each request of the client names the rights that it needs; which of them is missing, the broker's code tells. User and
-servers are filled in by those who hold a client (`name_user`). Pure: no sockets, no clock. Layer: client.
+servers are filled in by those who hold a client (`name_user`). Pure: no sockets, no clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The four requests about delegation tokens (KIP-48), in version 1, which kafka-python does not have.
 
-Version 1 is what Kafka 2.0 to 4.3 have in common. Pure: no sockets, no clock. Layer: client.
+Version 1 is what Kafka 2.0 to 4.3 have in common. Pure: no sockets, no clock.
 """
 
 from __future__ import annotations

@@ -4,5 +4,5 @@
 `recovery` finds where a query continues, `messages` is what driver and tasks say to each other about them.
 
 Invariant: an epoch is committed once every lane has reported it and every earlier one is committed. Pure, but for
-`recovery` and `epoch_files`, which read and write the checkpoint. Layer: continuous.
+`recovery` and `epoch_files`, which read and write the checkpoint.
 """

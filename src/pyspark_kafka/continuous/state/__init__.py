@@ -5,5 +5,5 @@ the checkpoint, `versions` names them, `row_codec` turns rows into bytes,
 `plan` is what the driver tells tasks.
 
 Invariant: a version of the state is written before its epoch is reported, and never changed afterwards; a run opens the
-versions of the last committed epoch only. Knows no Spark and no Kafka. Layer: continuous.
+versions of the last committed epoch only. Knows no Spark and no Kafka.
 """

@@ -3,5 +3,5 @@
 `lane` takes one input partition from reader to writer, `stages` are the functions of the query, `run_task` holds both.
 
 Invariant: a failure reaches the driver as a message, with its traceback; the task itself ends as if it had succeeded,
-so Spark does not repeat it. Knows no Spark. Layer: continuous.
+so Spark does not repeat it. Knows no Spark.
 """

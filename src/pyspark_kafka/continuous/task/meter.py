@@ -1,4 +1,4 @@
-"""Measures how long the rows of a lane take, a few times for each batch. Layer: continuous."""
+"""Measures how long the rows of a lane take, a few times for each batch."""
 
 from __future__ import annotations
 

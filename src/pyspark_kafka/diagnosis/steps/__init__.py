@@ -4,5 +4,4 @@ A step is a function that takes the context of the check and yields findings. A 
 nothing to judge for the later ones says why in `Context.blocked`.
 
 Invariant: nothing on the cluster is changed, and neither a secret nor the content of a record is in a finding.
-Layer: diagnosis.
 """

@@ -1,7 +1,4 @@
-"""The cluster: its brokers and releases, whether the addresses that they advertise are in reach, and their clock.
-
-Layer: diagnosis.
-"""
+"""The cluster: its brokers and releases, whether the addresses that they advertise are in reach, and their clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SASL: what the listener offers, and whether the login is accepted. Layer: diagnosis."""
+"""SASL: what the listener offers, and whether the login is accepted."""
 
 from __future__ import annotations
 

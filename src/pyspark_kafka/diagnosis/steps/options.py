@@ -1,4 +1,4 @@
-"""The options: whether they are valid, with all problems at once. Pure. Layer: diagnosis."""
+"""The options: whether they are valid, with all problems at once. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python and its packages: those of this process, and how those of a worker differ. Layer: diagnosis."""
+"""Python and its packages: those of this process, and how those of a worker differ."""
 
 from __future__ import annotations
 

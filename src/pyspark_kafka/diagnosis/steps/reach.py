@@ -1,4 +1,4 @@
-"""Names and TCP: whether this machine finds the servers, and whether they accept connections. Layer: diagnosis."""
+"""Names and TCP: whether this machine finds the servers, and whether they accept connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first record: fetched and decoded as a task does, described without its contents. Layer: diagnosis."""
+"""The first record: fetched and decoded as a task does, described without its contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema registry: whether it answers, lets the user in, and has the subjects. Layer: diagnosis."""
+"""The schema registry: whether it answers, lets the user in, and has the subjects."""
 
 from __future__ import annotations
 

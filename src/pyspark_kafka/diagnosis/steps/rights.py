@@ -1,4 +1,4 @@
-"""Rights: what this user may do of what queries need, asked without changing anything. Layer: diagnosis."""
+"""Rights: what this user may do of what queries need, asked without changing anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS: whether the listener and the options agree on it, and whether its certificate is accepted. Layer: diagnosis."""
+"""TLS: whether the listener and the options agree on it, and whether its certificate is accepted."""
 
 from __future__ import annotations
 

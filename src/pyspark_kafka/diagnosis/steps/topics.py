@@ -1,4 +1,4 @@
-"""Topics: whether they are there, partitions, leaders, replicas, and what there is to read. Layer: diagnosis."""
+"""Topics: whether they are there, partitions, leaders, replicas, and what there is to read."""
 
 from __future__ import annotations
 

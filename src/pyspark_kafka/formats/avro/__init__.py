@@ -5,5 +5,5 @@ over the `columns` of the result; `decoding` and `encoding` run them. `_kernel_r
 loops: the same source runs compiled and as plain Python (`_variant`).
 
 Entry points: `schema.parse_schema`, `decoding.AvroDecoder`, `encoding.AvroEncoder`. Invariant: every length and count
-is compared with what is left before it is used. Both variants of the kernel return the same. Layer: formats.
+is compared with what is left before it is used. Both variants of the kernel return the same.
 """

@@ -1,7 +1,6 @@
 """Which variant of the Avro kernel runs: the compiled extensions, or the same source as Python.
 
 `kernel` is the one in use; it is looked up at call time, so that tests can run both variants in one process.
-Layer: formats.
 """
 
 from __future__ import annotations

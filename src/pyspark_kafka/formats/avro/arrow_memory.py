@@ -1,4 +1,4 @@
-"""The memory of Arrow arrays as the kernel takes it. Layer: formats."""
+"""The memory of Arrow arrays as the kernel takes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values in Avro, each written with a schema of its own, as one column. Layer: formats."""
+"""Values in Avro, each written with a schema of its own, as one column."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The columns that values of a reader's schema become: a builder of the kernel, and how it ends as an Arrow array.
-
-Layer: formats.
-"""
+"""The columns that values of a reader's schema become: a builder of the kernel, and how it ends as an Arrow array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values in Avro to Arrow: a column of a reader's schema, and the rows that could not be read. Layer: formats."""
+"""Values in Avro to Arrow: a column of a reader's schema, and the rows that could not be read."""
 
 from __future__ import annotations
 

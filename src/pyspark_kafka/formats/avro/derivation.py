@@ -1,4 +1,4 @@
-"""The schema of Avro that fits columns, for those who have none. Pure. Layer: formats."""
+"""The schema of Avro that fits columns, for those who have none. Pure."""
 
 from __future__ import annotations
 

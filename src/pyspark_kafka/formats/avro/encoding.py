@@ -1,4 +1,4 @@
-"""Arrow columns to values in Avro. Layer: formats."""
+"""Arrow columns to values in Avro."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas of Avro as values, from their JSON. Pure. Layer: formats.
+"""Schemas of Avro as values, from their JSON. Pure.
 
 fastavro parses and checks the JSON, and has the full name of every named type; here it becomes types that resolution
 and the mapping to Arrow can tell apart.

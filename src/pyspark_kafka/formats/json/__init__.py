@@ -4,5 +4,4 @@
 type, `encoding` writes.
 
 Invariant: no value changes what another is read as: a document that is not closed is an error of its own row.
-Layer: formats.
 """

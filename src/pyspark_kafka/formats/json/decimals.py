@@ -1,4 +1,4 @@
-"""Numbers in JSON that arrow-json misreads as decimals, found and written in another form. Layer: formats.
+"""Numbers in JSON that arrow-json misreads as decimals, found and written in another form.
 
 Its parser keeps exponents in 16 bits and the digits of a number in 128, both without a check: 1e65536 is 1, 255 digits
 are any number, and a long fraction with an exponent ends the process. Columns of other types have the same values.

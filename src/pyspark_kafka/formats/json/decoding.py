@@ -1,4 +1,4 @@
-"""Values in JSON to Arrow: one document a value. Layer: formats."""
+"""Values in JSON to Arrow: one document a value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Single documents of JSON, checked and read by Python: arrow-json, which reads batches, takes more and names no row.
-
-Layer: formats.
-"""
+"""Single documents of JSON, checked and read by Python: arrow-json reads batches, takes more and names no row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow columns to values in JSON: one document a value. Layer: formats."""
+"""Arrow columns to values in JSON: one document a value."""
 
 from __future__ import annotations
 

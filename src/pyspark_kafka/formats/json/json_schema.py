@@ -1,4 +1,4 @@
-"""JSON Schema, draft 4 to 2020-12, as an Arrow type: what documents that fit it are read as. Layer: formats.
+"""JSON Schema, draft 4 to 2020-12, as an Arrow type: what documents that fit it are read as.
 
 Nothing is validated with it, and nothing is fetched: `$ref` leads into the schema itself or into those that the
 registry has for it.

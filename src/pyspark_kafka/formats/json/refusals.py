@@ -1,4 +1,4 @@
-"""The values of a batch that arrow-json refuses. Layer: formats.
+"""The values of a batch that arrow-json refuses.
 
 arrow-json refuses a batch for one value, and names the field, not the row. The row is found by decoding ever smaller
 parts of the batch, with a type that has only this field: that takes a fraction of the time of whole values.

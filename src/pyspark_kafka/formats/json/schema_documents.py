@@ -1,4 +1,4 @@
-"""The documents of a JSON Schema: what each part is called, and where its references lead. Pure. Layer: formats.
+"""The documents of a JSON Schema: what each part is called, and where its references lead. Pure.
 
 A document, or a part of it with an `$id`, is a resource: references within it are relative to its address, and those
 that begin with `#` stay in it. Nothing is fetched.

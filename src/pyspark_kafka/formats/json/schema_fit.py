@@ -2,7 +2,7 @@
 
 What is checked are `type`, `properties`, `required`, `additionalProperties`, `items` and references within the schema.
 Bounds, patterns, formats and `enum` are not; nor what is behind a reference to another document or to an anchor, in a
-part with an address of its own, in `allOf`, beside a reference, or one of several alternatives. Layer: formats.
+part with an address of its own, in `allOf`, beside a reference, or one of several alternatives.
 """
 
 from __future__ import annotations

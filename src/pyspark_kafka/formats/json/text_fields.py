@@ -1,4 +1,4 @@
-"""Fields that are text in JSON and something else as a column: bytes, and times that have a pattern. Layer: formats."""
+"""Fields that are text in JSON and something else as a column: bytes, and times that have a pattern."""
 
 from __future__ import annotations
 

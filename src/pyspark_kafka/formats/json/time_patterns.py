@@ -1,4 +1,4 @@
-"""Times in JSON by a pattern of Spark's, read and written as whole columns. Layer: formats.
+"""Times in JSON by a pattern of Spark's, read and written as whole columns.
 
 Source: Spark's "Datetime Patterns for Formatting and Parsing"; Java's DateTimeFormatter, strict, in English, in any
 case. `tests/integration/spark/test_time_patterns.py` compares them with Spark's functions.

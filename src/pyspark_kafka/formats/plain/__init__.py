@@ -2,5 +2,5 @@
 
 Entry points: `text.TextDecoder`, `kafka_values.NumberDecoder`, `kafka_values.UuidDecoder`.
 
-Invariant: pure. A value of another length is bad, and never padded or cut. Layer: formats.
+Invariant: pure. A value of another length is bad, and never padded or cut.
 """

@@ -1,7 +1,7 @@
 """Values as the serializers of Kafka's own clients write numbers and UUIDs.
 
 Source: `org.apache.kafka.common.serialization`: `LongSerializer`, `IntegerSerializer`, `ShortSerializer`,
-`DoubleSerializer`, `FloatSerializer`, `UUIDSerializer`, and their deserializers. Layer: formats.
+`DoubleSerializer`, `FloatSerializer`, `UUIDSerializer`, and their deserializers.
 """
 
 from __future__ import annotations

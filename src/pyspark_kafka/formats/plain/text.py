@@ -1,4 +1,4 @@
-"""Values that are text. Layer: formats."""
+"""Values that are text."""
 
 from __future__ import annotations
 

@@ -5,5 +5,5 @@ reads which message of a schema a value is, `outline` walks over values before t
 ptars (Rust), `encoding` writes.
 
 Invariant: descriptors are kept in pools of their own, never in the one of the process: names of two versions of a
-schema would clash. Layer: formats.
+schema would clash.
 """

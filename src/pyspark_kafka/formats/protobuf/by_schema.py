@@ -1,4 +1,4 @@
-"""Values in Protobuf, each a message of some schema, as one column. Layer: formats.
+"""Values in Protobuf, each a message of some schema, as one column.
 
 Protobuf needs no schema of the writer to read a value: fields are found by their numbers. The writer's schema only says
 which message a value is, and whether its fields are written as the reader reads them.

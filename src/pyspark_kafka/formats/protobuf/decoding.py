@@ -1,4 +1,4 @@
-"""Values in Protobuf to Arrow: one message a value. Layer: formats."""
+"""Values in Protobuf to Arrow: one message a value."""
 
 from __future__ import annotations
 

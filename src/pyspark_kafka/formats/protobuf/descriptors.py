@@ -1,4 +1,4 @@
-"""The message of a schema, and the columns that it becomes. Layer: formats."""
+"""The message of a schema, and the columns that it becomes."""
 
 from __future__ import annotations
 

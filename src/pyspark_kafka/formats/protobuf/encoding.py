@@ -1,4 +1,4 @@
-"""Arrow columns to values in Protobuf: one message a value. Layer: formats.
+"""Arrow columns to values in Protobuf: one message a value.
 
 ptars leaves out a column whose type is not exactly that of its field, so columns are cast to it, or refused, before.
 """

@@ -1,7 +1,6 @@
 """Items of maps whose entries have no value: of a map of messages such an item is an empty message.
 
 ptars reads them as nulls. Source: "Maps" of protobuf.dev: an entry is a message, and its fields may be left out.
-Layer: formats.
 """
 
 from __future__ import annotations

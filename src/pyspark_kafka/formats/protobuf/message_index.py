@@ -1,6 +1,6 @@
 """Which message of a schema a value is: what serializers of Confluent, Apicurio and AWS Glue put before it.
 
-Pure. Layer: formats.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A message with fewer fields: what reads values skips the others, as it skips fields that it does not know.
-
-Layer: formats.
-"""
+"""A message with fewer fields: what reads values skips the others, as it skips fields that it does not know."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What values in Protobuf are before they are read: bad, to be merged, or good, and how many cells they become.
 
 The library that reads leaves both members of a oneof, keeps the last part of some messages where all count, and bounds
-neither groups nor columns: a value passes here first. Layer: formats.
+neither groups nor columns: a value passes here first.
 """
 
 from __future__ import annotations

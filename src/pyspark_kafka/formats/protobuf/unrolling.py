@@ -1,6 +1,6 @@
 """A message that has itself in it, with bytes in that place: the same on the wire, and a column can have it.
 
-The library that reads and writes leaves out what it has no type for. Layer: formats.
+The library that reads and writes leaves out what it has no type for.
 
 Source: "Encoding" of protobuf.dev, "Length-Delimited Records": bytes and messages are written in one way.
 """

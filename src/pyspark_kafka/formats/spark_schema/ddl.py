@@ -1,7 +1,4 @@
-"""Columns as in SQL, `id BIGINT, tags ARRAY<STRING>`, as an Arrow type: what Spark's own parser reads, without a JVM.
-
-Layer: formats.
-"""
+"""Columns as in SQL, `id BIGINT, tags ARRAY<STRING>`, as an Arrow type: Spark's grammar, without a JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON of Spark's schemas, `df.schema.json()`, as an Arrow type. Layer: formats."""
+"""The JSON of Spark's schemas, `df.schema.json()`, as an Arrow type."""
 
 from __future__ import annotations
 

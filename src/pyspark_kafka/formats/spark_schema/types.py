@@ -1,4 +1,4 @@
-"""Spark's types without parts, by their names, as Arrow types; and what both languages refuse. Layer: formats."""
+"""Spark's types without parts, by their names, as Arrow types; and what both languages refuse."""
 
 from __future__ import annotations
 

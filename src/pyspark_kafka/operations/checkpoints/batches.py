@@ -1,6 +1,6 @@
 """The batches in the logs of a checkpoint: which there are, where each ends in every source, and when it ran.
 
-One listing of each log says which there are; the file of a batch is read when it is asked for. Layer: operations.
+One listing of each log says which there are; the file of a batch is read when it is asked for.
 """
 
 from __future__ import annotations

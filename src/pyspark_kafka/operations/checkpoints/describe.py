@@ -1,7 +1,4 @@
-"""An account of a checkpoint in sentences: which query, what it read, where it stands, what a restart does. Pure.
-
-Layer: operations.
-"""
+"""An account of a checkpoint in sentences: which query, what it read, where it stands, what a restart does. Pure."""
 
 from __future__ import annotations
 

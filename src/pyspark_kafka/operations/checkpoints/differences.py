@@ -1,4 +1,4 @@
-"""Compares two checkpoints: which one is ahead, by partition, and what else differs. Layer: operations."""
+"""Compares two checkpoints: which one is ahead, by partition, and what else differs."""
 
 from __future__ import annotations
 

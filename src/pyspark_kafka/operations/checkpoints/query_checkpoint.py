@@ -1,4 +1,4 @@
-"""Reads the checkpoint of a streaming query, of whichever engine and connector. Layer: operations."""
+"""Reads the checkpoint of a streaming query, of whichever engine and connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An account of a checkpoint: what it says about its query, and about its last batches. Layer: operations."""
+"""An account of a checkpoint: what it says about its query, and about its last batches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The note in `metadata` of a checkpoint that a fork, a rewind or a restore has not finished: no query starts there.
 
 As long as the file is that note, it has no id of a query: Spark, continuous queries and exactly-once sinks end with an
-error that names the file. Layer: operations.
+error that names the file.
 """
 
 from __future__ import annotations

@@ -5,5 +5,5 @@
 - `positions`: of a checkpoint, or of a consumer group.
 - `measure`: asks the brokers. `api`: `pyspark_kafka.lag`.
 
-Invariant: pure modules decide, one module asks; what is not known is None and has its reason. Layer: operations.
+Invariant: pure modules decide, one module asks; what is not known is None and has its reason.
 """

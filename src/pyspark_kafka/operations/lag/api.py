@@ -1,4 +1,4 @@
-"""`pyspark_kafka.lag`: how far a query or a consumer group is behind. Layer: operations."""
+"""`pyspark_kafka.lag`: how far a query or a consumer group is behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of lag in Arrow: one row for each partition. Layer: operations."""
+"""The columns of lag in Arrow: one row for each partition."""
 
 from __future__ import annotations
 

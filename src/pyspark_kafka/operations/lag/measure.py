@@ -1,4 +1,4 @@
-"""Looks up what is needed to tell how far positions are behind, and computes it. Layer: operations."""
+"""Looks up what is needed to tell how far positions are behind, and computes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The positions that lag is measured from: of a checkpoint, or of a consumer group. Layer: operations."""
+"""The positions that lag is measured from: of a checkpoint, or of a consumer group."""
 
 from __future__ import annotations
 

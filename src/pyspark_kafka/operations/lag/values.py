@@ -1,4 +1,4 @@
-"""How far positions are behind, as values. Pure. Layer: operations."""
+"""How far positions are behind, as values. Pure."""
 
 from __future__ import annotations
 

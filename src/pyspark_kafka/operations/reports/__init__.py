@@ -1,4 +1,4 @@
 """Operations: figures of a checkpoint as a page.
 
-Invariant: pure modules decide, one module asks. Layer: operations.
+Invariant: pure modules decide, one module asks.
 """

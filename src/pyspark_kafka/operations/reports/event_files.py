@@ -1,7 +1,7 @@
 """The lines of Spark's event logs as Spark writes them: one file, or a directory of them, compressed or not.
 
 Spark 4 writes a directory by default, `eventlog_v2_<application>`, whose files `events_<number>_<application>` it
-compresses with zstd. Memory is bounded: a line that is too long for a progress is cut. Layer: operations.
+compresses with zstd. Memory is bounded: a line that is too long for a progress is cut.
 """
 
 from __future__ import annotations

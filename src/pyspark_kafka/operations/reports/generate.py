@@ -1,7 +1,4 @@
-"""Makes the report of a checkpoint: reads it, asks the brokers if they are named, and writes the page.
-
-Layer: operations.
-"""
+"""Makes the report of a checkpoint: reads it, asks the brokers if they are named, and writes the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The batches of a checkpoint over time, and what each partition gave. Layer: operations."""
+"""The batches of a checkpoint over time, and what each partition gave."""
 
 from __future__ import annotations
 

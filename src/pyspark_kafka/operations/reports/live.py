@@ -1,4 +1,4 @@
-"""The figures of a running query as one plot that is drawn again and again, in a notebook. Layer: operations."""
+"""The figures of a running query as one plot that is drawn again and again, in a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report as one page of HTML that needs nothing from elsewhere. Layer: operations."""
+"""A report as one page of HTML that needs nothing from elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots of a report, by plotly. Layer: operations."""
+"""Plots of a report, by plotly."""
 
 from __future__ import annotations
 

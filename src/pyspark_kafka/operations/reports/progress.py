@@ -1,4 +1,4 @@
-"""Batches of a query from what Spark says of its progress, in a session or in an event log. Layer: operations."""
+"""Batches of a query from what Spark says of its progress, in a session or in an event log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the page of a query from its batches: sentences, figures, plots, tables. Layer: operations."""
+"""Makes the page of a query from its batches: sentences, figures, plots, tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of a query over time: rates, waits, gaps. Pure. Layer: operations."""
+"""Batches of a query over time: rates, waits, gaps. Pure."""
 
 from __future__ import annotations
 

@@ -5,5 +5,5 @@ and returns records in the order of their times. `match` leaves out other record
 rows.
 
 Invariant: nothing is committed and no group is joined; what a record holds is never an error; memory is bounded,
-however large or many the records. Layer: operations.
+however large or many the records.
 """

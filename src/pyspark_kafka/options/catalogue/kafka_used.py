@@ -1,6 +1,6 @@
 """The `kafka.` options that have an effect: Java's client properties, each with what it does here.
 
-Data only. The other properties of Java's clients are in `kafka_answered`. Layer: options.catalogue.
+Data only. The other properties of Java's clients are in `kafka_answered`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an option is, and how options are looked up by name. Layer: options.catalogue."""
+"""What an option is, and how options are looked up by name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Phrases that compare an option with Spark's own connector.
 
 The documentation page shows them from `Option.parity`; a test demands a comparison for every option. Properties that
-Spark's connector passes to Java's clients are compared with Kafka 4.3. Layer: options.catalogue.
+Spark's connector passes to Java's clients are compared with Kafka 4.3.
 """
 
 SAME = "same"

@@ -1,7 +1,4 @@
-"""The options of the schema registry, in the names of Confluent's clients and of Java's. Data only.
-
-Layer: options.catalogue.
-"""
+"""The options of the schema registry, in the names of Confluent's clients and of Java's. Data only."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The `kafka.` options of logins with tokens: OAUTHBEARER, and AWS_MSK_IAM.
 
-Data only. Layer: options.catalogue.
+Data only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The options with the names of Spark's Kafka connector, and the connector's own additions.
 
-Data only. Layer: options.catalogue.
+Data only.
 """
 
 from __future__ import annotations

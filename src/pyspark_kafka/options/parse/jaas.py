@@ -1,7 +1,7 @@
 """Read `kafka.sasl.jaas.config`, the place where Java clients have user name and password.
 
 The login modules of Java's clients are names here: each stands for mechanisms, and has settings. No error and no note
-repeats any value of the configuration, because any part of it may be the password. Layer: options.parse.
+repeats any value of the configuration, because any part of it may be the password.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The JSON of `startingOffsets`, `startingOffsetsByTimestamp`, `assign` and their siblings.
 
-The numbers -1 (latest) and -2 (earliest) exist only here. Layer: options.parse.
+The numbers -1 (latest) and -2 (earliest) exist only here.
 """
 
 from __future__ import annotations

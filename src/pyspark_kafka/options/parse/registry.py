@@ -1,4 +1,4 @@
-"""Parsers of the addresses and the logins of a schema registry. Layer: options.parse."""
+"""Parsers of the addresses and the logins of a schema registry."""
 
 from __future__ import annotations
 

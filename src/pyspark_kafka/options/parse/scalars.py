@@ -1,6 +1,6 @@
 """Parsers of numbers, words, names and secrets.
 
-The sentence of a `ValueError` says what the option must be and what it got. Layer: options.parse.
+The sentence of a `ValueError` says what the option must be and what it got.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Times and durations as users write them: epoch milliseconds, ISO 8601, "2 hours ago"; "15m", "90 s".
 
 Pure: no clock. A relative time stays relative until `Moment.at` resolves it, so all times of one query refer to the
-same moment. Layer: options.parse.
+same moment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parsers of TLS: versions, cipher suites, types of stores.
 
-Suites have the names of Java and of the IANA registry; OpenSSL has names of its own. Layer: options.parse.
+Suites have the names of Java and of the IANA registry; OpenSSL has names of its own.
 """
 
 from __future__ import annotations

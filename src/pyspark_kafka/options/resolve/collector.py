@@ -1,7 +1,7 @@
 """Read raw options against the catalogue, and collect every problem instead of stopping at the first.
 
 `Collector` knows names, scopes, types and secrets; what options mean together is checked by `read`, `write`,
-`connection`, `security`, `login`, `tls` and `range_edges`, which report to the same collector. Layer: options.resolve.
+`connection`, `security`, `login`, `tls` and `range_edges`, which report to the same collector.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the options of a connection mean together. Layer: options.resolve."""
+"""What the options of a connection mean together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of typed keys and values mean together. Layer: options.resolve."""
+"""What the options of typed keys and values mean together."""
 
 from __future__ import annotations
 

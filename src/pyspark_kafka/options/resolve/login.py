@@ -1,4 +1,4 @@
-"""What the options of SASL mean together: a login. Layer: options.resolve."""
+"""What the options of SASL mean together: a login."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Where a read starts and ends: three options for each edge, of which one takes precedence, and both edges together.
 
-This module checks what needs no broker; `planning.resolve` checks the rest. Layer: options.resolve.
+This module checks what needs no broker; `planning.resolve` checks the rest.
 """
 
 from __future__ import annotations

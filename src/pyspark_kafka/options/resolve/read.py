@@ -1,4 +1,4 @@
-"""What the options of a read mean together. Layer: options.resolve."""
+"""What the options of a read mean together."""
 
 from __future__ import annotations
 

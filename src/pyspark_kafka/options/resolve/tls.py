@@ -1,7 +1,4 @@
-"""What the options of TLS mean together: the stores, versions and ciphers, and what would be unsafe.
-
-Layer: options.resolve.
-"""
+"""What the options of TLS mean together: the stores, versions and ciphers, and what would be unsafe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of a write mean together. Layer: options.resolve."""
+"""What the options of a write mean together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to reach a cluster, as a value. Layer: options.values."""
+"""How to reach a cluster, as a value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What keys and values are, beyond bytes: formats, schemas, the registry, and what becomes of bad ones.
-
-Layer: options.values.
-"""
+"""What keys and values are, beyond bytes: formats, schemas, the registry, and what becomes of bad ones."""
 
 from __future__ import annotations
 

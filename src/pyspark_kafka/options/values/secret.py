@@ -1,4 +1,4 @@
-"""A text that is never shown, or a reference to one that never travels. Layer: options.values."""
+"""A text that is never shown, or a reference to one that never travels."""
 
 from __future__ import annotations
 

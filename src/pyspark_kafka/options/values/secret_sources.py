@@ -1,7 +1,7 @@
 """What references of secrets lead to, read where a connection is made: variables, files, functions.
 
 Everything has a bound, in bytes or in seconds. No error shows anything of what was read, nor keeps an exception that
-may: a function's own message is not repeated. Layer: options.values.
+may: a function's own message is not repeated.
 """
 
 from __future__ import annotations

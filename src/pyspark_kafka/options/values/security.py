@@ -1,4 +1,4 @@
-"""How connections authenticate, as values. Layer: options.values."""
+"""How connections authenticate, as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How connections are encrypted, as values. Layer: options.values."""
+"""How connections are encrypted, as values."""
 
 from __future__ import annotations
 

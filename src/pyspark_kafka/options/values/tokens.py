@@ -1,4 +1,4 @@
-"""Logins with tokens, and where the tokens come from, as values. Layer: options.values."""
+"""Logins with tokens, and where the tokens come from, as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of one write, as a value. Layer: options.values."""
+"""The options of one write, as a value."""
 
 from __future__ import annotations
 

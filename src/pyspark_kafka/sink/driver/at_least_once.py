@@ -1,4 +1,4 @@
-"""The at-least-once write jobs: tasks send their rows themselves, so the driver has nothing to commit. Layer: sink."""
+"""The at-least-once write jobs: tasks send their rows themselves, so the driver has nothing to commit."""
 
 from __future__ import annotations
 

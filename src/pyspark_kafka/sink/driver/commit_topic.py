@@ -1,4 +1,4 @@
-"""The commit topic, which holds the commit markers of exactly-once sinks: created if it is missing. Layer: sink."""
+"""The commit topic, which holds the commit markers of exactly-once sinks: created if it is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exactly-once write jobs: the identity of a sink and of a batch, and the driver's commit. Layer: sink."""
+"""The exactly-once write jobs: the identity of a sink and of a batch, and the driver's commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file in which a checkpoint keeps what is known of the transactions of a continuous query. Layer: sink."""
+"""The file in which a checkpoint keeps what is known of the transactions of a continuous query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the newest commit marker of a sink from the commit topic, backwards from its end. Layer: sink."""
+"""Reads the newest commit marker of a sink from the commit topic, backwards from its end."""
 
 from __future__ import annotations
 

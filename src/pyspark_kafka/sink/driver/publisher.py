@@ -1,7 +1,4 @@
-"""Makes prepared record batches visible, together and once: fence, read the commit marker, write, commit.
-
-Layer: sink.
-"""
+"""Makes prepared record batches visible, together and once: fence, read the commit marker, write, commit."""
 
 from __future__ import annotations
 

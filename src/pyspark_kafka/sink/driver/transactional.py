@@ -1,7 +1,4 @@
-"""The exactly-once write of a continuous query: lanes commit records and positions, the driver takes over before runs.
-
-Layer: sink.
-"""
+"""The exactly-once write of a continuous query: lanes commit records and positions, the driver fences before runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schemas that a query writes with: planned when it starts, and the same in every micro-batch. Layer: sink.
+"""The schemas that a query writes with: planned when it starts, and the same in every micro-batch.
 
 Spark builds a writer for every micro-batch, often in another process than the one before. What a registry answered is
 kept in the checkpoint, so that a query writes with one schema until its options or its columns are changed, and so that

@@ -1,4 +1,4 @@
-"""Writes the rows of one task at least once: record batches to the brokers as they are encoded. Layer: sink."""
+"""Writes the rows of one task at least once: record batches to the brokers as they are encoded."""
 
 from __future__ import annotations
 

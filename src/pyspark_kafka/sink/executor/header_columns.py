@@ -1,4 +1,4 @@
-"""Headers of this package behind those that rows have. Pure. Layer: sink."""
+"""Headers of this package behind those that rows have. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers that name the row that a record was made from, so that readers can drop duplicates. Pure. Layer: sink."""
+"""Headers that name the row that a record was made from, so that readers can drop duplicates. Pure."""
 
 from __future__ import annotations
 

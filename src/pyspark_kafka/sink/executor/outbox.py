@@ -1,4 +1,4 @@
-"""Tasks of an exactly-once write prepare record batches, which only the driver sends. Layer: sink."""
+"""Tasks of an exactly-once write prepare record batches, which only the driver sends."""
 
 from __future__ import annotations
 

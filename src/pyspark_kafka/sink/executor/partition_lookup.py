@@ -1,4 +1,4 @@
-"""Which partitions a topic has, as an encoder needs to know it. Layer: sink."""
+"""Which partitions a topic has, as an encoder needs to know it."""
 
 from __future__ import annotations
 

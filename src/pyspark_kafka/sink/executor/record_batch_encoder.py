@@ -1,4 +1,4 @@
-"""Rows to record batches, a topic-partition at a time. Layer: sink."""
+"""Rows to record batches, a topic-partition at a time."""
 
 from __future__ import annotations
 

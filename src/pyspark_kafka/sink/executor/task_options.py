@@ -1,4 +1,4 @@
-"""The options of one writing task: whether it waits an outage out, or fails as at first contact. Layer: sink."""
+"""The options of one writing task: whether it waits an outage out, or fails as at first contact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The producer of one task, borrowed when it is first needed. Layer: sink."""
+"""The producer of one task, borrowed when it is first needed."""
 
 from __future__ import annotations
 

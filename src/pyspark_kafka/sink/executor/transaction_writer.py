@@ -1,7 +1,4 @@
-"""Writes the rows of one lane of a continuous query exactly once: a transaction an epoch, with the source's positions.
-
-Layer: sink.
-"""
+"""Writes the rows of one lane of a continuous query exactly once: a transaction for each epoch, with positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows with keys and values of their own types, as rows of bytes. Layer: sink."""
+"""Rows with keys and values of their own types, as rows of bytes."""
 
 from __future__ import annotations
 

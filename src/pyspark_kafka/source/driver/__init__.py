@@ -7,5 +7,4 @@ Entry points: `micro_batch.KafkaMicroBatchStream`, `batch.KafkaBatch`, `continuo
 - `offset_reader`, `assignment`: the look-ups; `tasks`: ranges to tasks.
 
 Invariant: a plan is a function of start, end and options, so that a batch that is run again reads the same records.
-Layer: source.
 """

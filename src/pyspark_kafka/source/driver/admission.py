@@ -1,4 +1,4 @@
-"""How much a micro-batch reads: whether it begins now, and where it ends. Layer: source.
+"""How much a micro-batch reads: whether it begins now, and where it ends.
 
 `KafkaMicroBatchStream` says where the batch starts; the arithmetic is that of `pyspark_kafka.planning`.
 """

@@ -1,4 +1,4 @@
-"""Which topic-partitions a subscription means: one listing of metadata. Layer: source.
+"""Which topic-partitions a subscription means: one listing of metadata.
 
 `KafkaOffsetReader` tries a listing again, and looks up the offsets of what it finds.
 """

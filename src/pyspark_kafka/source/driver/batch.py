@@ -1,4 +1,4 @@
-"""The batch source: one bounded read of a subscription. Layer: source."""
+"""The batch source: one bounded read of a subscription."""
 
 from __future__ import annotations
 

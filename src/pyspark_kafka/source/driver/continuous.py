@@ -1,4 +1,4 @@
-"""The continuous source: decides on the driver what long-running tasks read, and when to decide again. Layer: source.
+"""The continuous source: decides on the driver what long-running tasks read, and when to decide again.
 
 The life of a run, as an engine calls it:
 

@@ -1,4 +1,4 @@
-"""From the starting and ending options to offsets, with the look-ups that they need. Layer: source."""
+"""From the starting and ending options to offsets, with the look-ups that they need."""
 
 from __future__ import annotations
 

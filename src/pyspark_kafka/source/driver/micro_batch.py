@@ -1,4 +1,4 @@
-"""The micro-batch source: decides on the driver what each micro-batch reads. Layer: source.
+"""The micro-batch source: decides on the driver what each micro-batch reads.
 
 The life of a micro-batch, as Spark calls it:
 

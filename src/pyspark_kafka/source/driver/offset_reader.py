@@ -1,4 +1,4 @@
-"""Looks up where the logs of a subscription begin and end, with retries. Layer: source."""
+"""Looks up where the logs of a subscription begin and end, with retries."""
 
 from __future__ import annotations
 

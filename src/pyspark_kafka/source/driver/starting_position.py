@@ -1,4 +1,4 @@
-"""Where a new query starts: resolved once, and kept from then on. Layer: source."""
+"""Where a new query starts: resolved once, and kept from then on."""
 
 from __future__ import annotations
 

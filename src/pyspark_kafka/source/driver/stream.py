@@ -1,4 +1,4 @@
-"""What the micro-batch and the continuous stream have in common: start, topics, finished records. Layer: source."""
+"""What the micro-batch and the continuous stream have in common: start, topics, finished records."""
 
 from __future__ import annotations
 

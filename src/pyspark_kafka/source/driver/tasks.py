@@ -1,4 +1,4 @@
-"""The tasks of a read: which ranges each of them reads. Pure: no sockets, no clock. Layer: source."""
+"""The tasks of a read: which ranges each of them reads. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

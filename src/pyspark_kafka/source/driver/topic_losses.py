@@ -1,4 +1,4 @@
-"""Topics that a stream has read and that were deleted or recreated: an error, or a warning. Layer: source.
+"""Topics that a stream has read and that were deleted or recreated: an error, or a warning.
 
 Everything that a stream decides by `failOnDataLoss` is here. Ids of topics are remembered in `topic_watch`.
 """

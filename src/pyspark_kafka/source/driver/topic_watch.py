@@ -1,4 +1,4 @@
-"""Remembers the ids of the topics that a stream has read, and finds recreated ones. Layer: source.
+"""Remembers the ids of the topics that a stream has read, and finds recreated ones.
 
 `topic_losses` decides what follows from that; `pyspark_kafka.checkpoint.topic_ids` keeps the ids in a file.
 """

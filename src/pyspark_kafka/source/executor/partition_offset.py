@@ -1,4 +1,4 @@
-"""The positions that a continuous reader reports to the driver. Layer: source."""
+"""The positions that a continuous reader reports to the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters: the records of a typed read that could not be read, as rows for the sink. Layer: spark."""
+"""Dead letters: the records of a typed read that could not be read, as rows for the sink."""
 
 from __future__ import annotations
 

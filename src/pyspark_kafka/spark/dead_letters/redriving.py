@@ -1,4 +1,4 @@
-"""The way back: dead letters as rows that go where they came from. Layer: spark."""
+"""The way back: dead letters as rows that go where they came from."""
 
 from __future__ import annotations
 

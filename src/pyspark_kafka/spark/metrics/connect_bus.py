@@ -1,4 +1,4 @@
-"""Adds a listener to a session and removes it so that no program waits forever, also on Spark Connect. Layer: spark.
+"""Adds a listener to a session and removes it so that no program waits forever, also on Spark Connect.
 
 The client of Spark Connect hands events to its listeners in a thread of its own. PySpark 4.2 and 4.3 wait for the end
 of that thread while they hold the lock that the thread takes for each event: `removeListener` of the last listener

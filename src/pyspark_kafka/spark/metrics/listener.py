@@ -1,6 +1,6 @@
 """Listens to the progress of streaming queries: logs and keeps how far they are behind the ends of their topics.
 
-Nothing that reads records imports this. Layer: spark.
+Nothing that reads records imports this.
 """
 
 from __future__ import annotations

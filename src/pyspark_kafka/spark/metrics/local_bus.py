@@ -1,4 +1,4 @@
-"""Hands events of queries that run in this process, not in Spark's, to Spark's `StreamingQueryListener`s. Layer: spark.
+"""Hands events of queries that run in this process, not in Spark's, to Spark's `StreamingQueryListener`s.
 
 Spark knows nothing of a continuous query, so its own bus has no events of it. The events are PySpark's own classes, so
 a listener cannot tell the difference, on classic Spark and on Spark Connect.

@@ -1,4 +1,4 @@
-"""The positions of the queries that a session runs now, from their progress. Layer: spark."""
+"""The positions of the queries that a session runs now, from their progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The newest figures of the streaming queries of this process. Layer: spark."""
+"""The newest figures of the streaming queries of this process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The figures of a streaming query after a micro-batch or an epoch, and how they follow from a progress event of Spark.
 
 PySpark does not ask a Python source for metrics, so they are computed from the offsets that every progress event holds.
-Layer: spark.
 """
 
 from __future__ import annotations

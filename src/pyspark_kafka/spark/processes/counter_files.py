@@ -6,7 +6,7 @@ only its user can open, and which Spark deletes in the end. On a local Spark it 
 processes share one, and the executors, on other machines, have none in common with them.
 
 Who reads makes a folder in it. Without one nobody writes. A file is written in place, in one call: a line of JSON and
-one with its checksum, so that who reads it meanwhile notices. Layer: spark.
+one with its checksum, so that who reads it meanwhile notices.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps PySpark's collection of garbage between tasks short. Layer: spark."""
+"""Keeps PySpark's collection of garbage between tasks short."""
 
 from __future__ import annotations
 

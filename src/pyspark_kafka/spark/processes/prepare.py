@@ -1,4 +1,4 @@
-"""`prepare()`, which a program calls before its first Spark session: the right Python, started sooner. Layer: spark."""
+"""`prepare()`, which a program calls before its first Spark session: the right Python, started sooner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines of the Python processes that Spark starts, in the form of Spark's own. Layer: spark.
+"""Log lines of the Python processes that Spark starts, in the form of Spark's own.
 
 Python prints the warnings of a process that has configured no logging as bare text. Nobody finds that
 among the lines of a driver or an executor. So the processes that plan, read and write get one handler, which adds what

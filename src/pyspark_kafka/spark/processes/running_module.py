@@ -1,4 +1,4 @@
-"""What this process was started to run. Layer: spark."""
+"""What this process was started to run."""
 
 from __future__ import annotations
 

@@ -2,5 +2,5 @@
 
 Entry points: `values.decode_udf`, `values.encode_udf`, which `pyspark_kafka.formats` shows.
 
-Invariant: what a value becomes is decided in `typed/`; here are PySpark's functions around it. Layer: spark.
+Invariant: what a value becomes is decided in `typed/`; here are PySpark's functions around it.
 """

@@ -1,4 +1,4 @@
-"""Values decoded and encoded by functions on columns: `formats.decode_udf`, `formats.encode_udf`. Layer: spark."""
+"""Values decoded and encoded by functions on columns: `formats.decode_udf`, `formats.encode_udf`."""
 
 from __future__ import annotations
 

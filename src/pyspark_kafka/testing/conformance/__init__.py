@@ -15,7 +15,7 @@ pytest runs every case of the class that you inherit from. A case that fails nam
 - `ContinuousSourceContract`: positions of readers that never end, epochs, waiting, kills.
 - `SinkContract`: commits that are repeated, aborts, kills.
 
-Invariant: the cases use the contracts alone, so they hold for any source or sink. Layer: testing.
+Invariant: the cases use the contracts alone, so they hold for any source or sink.
 """
 
 from pyspark_kafka.testing.conformance.continuous import ContinuousSourceContract

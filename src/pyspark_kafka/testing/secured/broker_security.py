@@ -1,6 +1,6 @@
 """What makes the listeners of one embedded broker secure: certificates, users, tokens and rights.
 
-Runs on: driver. Layer: testing.secured.
+Runs on: driver.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A certificate authority of an embedded broker: it issues the broker's certificates and those of clients.
 
-Runs on: driver. Needs the package `trustme`, and with it `cryptography`. Layer: testing.secured.
+Runs on: driver. Needs the package `trustme`, and with it `cryptography`.
 """
 
 from __future__ import annotations

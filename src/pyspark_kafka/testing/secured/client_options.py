@@ -1,7 +1,4 @@
-"""The options of a client of a secured listener, as users write them.
-
-Layer: testing.secured.
-"""
+"""The options of a client of a secured listener, as users write them."""
 
 from __future__ import annotations
 

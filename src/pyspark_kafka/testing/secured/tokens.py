@@ -1,6 +1,6 @@
 """Tokens of an embedded broker for OAUTHBEARER: signed JSON Web Tokens, and the keys that prove them.
 
-Runs on: driver. Needs the packages `PyJWT` and `cryptography`. Layer: testing.secured.
+Runs on: driver. Needs the packages `PyJWT` and `cryptography`.
 """
 
 from __future__ import annotations

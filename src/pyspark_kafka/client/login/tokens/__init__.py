@@ -4,5 +4,5 @@
 reads what a token says, `cache` keeps one for each login.
 
 Invariant: one process asks for one token of a login at a time, and keeps it in memory only. No text has a token or a
-secret in it. Every answer from outside is bounded in bytes and in time. Layer: client.login.
+secret in it. Every answer from outside is bounded in bytes and in time.
 """

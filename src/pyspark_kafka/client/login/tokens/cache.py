@@ -1,6 +1,6 @@
 """Tokens that a process keeps: one for each login, replaced before it expires.
 
-Nothing runs in the background: who needs a token replaces it when it is time. Layer: client.login.
+Nothing runs in the background: who needs a token replaces it when it is time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read the claims of a JSON Web Token. Its signature is the broker's to check.
 
 The checks are those of Java's clients, and tell a user what is wrong before a broker refuses without a reason. Pure: no
-sockets, no clock. Layer: client.login. Source: RFC 7519, RFC 6750; Java's `ClientJwtValidator`.
+sockets, no clock. Source: RFC 7519, RFC 6750; Java's `ClientJwtValidator`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ask an OAuth server for a token, with the client's id and secret.
 
 Over https only, with a certificate that is checked for the host's name, without redirects and proxies: the secret goes
-to the server that the option names, and nowhere else. Layer: client.login.
+to the server that the option names, and nowhere else.
 
 Source: RFC 6749, chapters 2.3.1, 4.4 and 5; KIP-768; Java's `HttpJwtRetriever`.
 """

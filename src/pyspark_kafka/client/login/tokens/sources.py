@@ -1,7 +1,4 @@
-"""Get a new token as a login says: from an OAuth server, a file, a function, or made of claims without a signature.
-
-Layer: client.login.
-"""
+"""Get a new token as a login says: from an OAuth server, a file, a function, or made of claims without a signature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A token, and what errors say of it. Pure: no sockets, no clock. Layer: client.login."""
+"""A token, and what errors say of it. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

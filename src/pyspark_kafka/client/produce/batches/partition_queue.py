@@ -1,4 +1,4 @@
-"""The unacknowledged batches of one topic-partition, and when the next one may be sent. Pure. Layer: client.
+"""The unacknowledged batches of one topic-partition, and when the next one may be sent. Pure.
 
 Order and exactly-once of one partition rest on these rules (docs/internals/transaction-rules.md, T1 to T9):
 

@@ -1,4 +1,4 @@
-"""One record batch that a producer was given to deliver, and the states it goes through. Pure. Layer: client.
+"""One record batch that a producer was given to deliver, and the states it goes through. Pure.
 
 States and transitions; each method is one of `state.ProducerState`, which makes all of them:
 

@@ -1,4 +1,4 @@
-"""The identity of a producer and its sequences, which outlive tasks. Pure. Layer: client.
+"""The identity of a producer and its sequences, which outlive tasks. Pure.
 
 Sequences of a topic-partition count its records. Under one identity they are never restarted: brokers recognize by them
 what a retry sends twice (docs/internals/transaction-rules.md).

@@ -1,7 +1,4 @@
-"""How large a batch each topic accepts, learned from refusals, and batches cut to that size. Pure.
-
-Layer: client.
-"""
+"""How large a batch each topic accepts, learned from refusals, and batches cut to that size. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The batches of one producer: what to send next, and what each response changes. Pure. Layer: client.
+"""The batches of one producer: what to send next, and what each response changes. Pure.
 
 It decides, `delivery/` does. The rules of order of one partition: `partition_queue`.
 """

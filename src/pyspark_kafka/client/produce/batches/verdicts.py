@@ -1,4 +1,4 @@
-"""What a broker's error code means for a batch. Pure. Layer: client."""
+"""What a broker's error code means for a batch. Pure."""
 
 from __future__ import annotations
 

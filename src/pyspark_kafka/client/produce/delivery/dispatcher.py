@@ -1,4 +1,4 @@
-"""Puts batches into requests and sends them, to the leaders of their partitions. Layer: client."""
+"""Puts batches into requests and sends them, to the leaders of their partitions."""
 
 from __future__ import annotations
 

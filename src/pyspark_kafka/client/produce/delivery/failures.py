@@ -1,7 +1,4 @@
-"""Why attempts failed, and what follows for their partitions: a pause, a new look-up of the leader, or an error.
-
-Layer: client.
-"""
+"""Why attempts failed, and what follows for their partitions: a pause, a new look-up of the leader, or an error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The conversations of a producer with brokers: one connection for each, and the requests in flight on it.
-
-Layer: client.
-"""
+"""The conversations of a producer with brokers: one connection for each, and the requests in flight on it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One step after the other until batches are delivered: take responses, give up what is late, send, wait.
-
-Layer: client.
-"""
+"""One step after the other until batches are delivered: take responses, give up what is late, send, wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts that everything about the delivery of one task's batches shares. Layer: client."""
+"""The parts that everything about the delivery of one task's batches shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes responses, and leaves brokers that send none. Layer: client."""
+"""Takes responses, and leaves brokers that send none."""
 
 from __future__ import annotations
 

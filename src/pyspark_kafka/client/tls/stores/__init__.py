@@ -4,5 +4,5 @@
 `content` is what comes out.
 
 Invariant: nothing is written and nothing is sent. Bytes of a store become a `StoreContent` or an error, in bounded
-time. Layer: client.
+time.
 """

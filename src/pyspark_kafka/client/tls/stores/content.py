@@ -1,4 +1,4 @@
-"""What a key store holds, whatever its format, and how reading it fails. Layer: client."""
+"""What a key store holds, whatever its format, and how reading it fails."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""PKCS#12: the key stores of OpenSSL, and of Java since version 9; read with the package `cryptography`.
-
-Layer: client.
-"""
+"""PKCS#12: the key stores of OpenSSL, and of Java since version 9; read with the package `cryptography`."""
 
 from __future__ import annotations
 

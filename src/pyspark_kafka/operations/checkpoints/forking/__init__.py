@@ -9,5 +9,5 @@
   and puts them back.
 
 Invariant: a plan is whole before the first file is written, and the file `metadata` is written last: what is not
-finished is refused by every program that starts a query. Layer: operations.
+finished is refused by every program that starts a query.
 """

@@ -4,5 +4,5 @@
 - `cluster_facts` asks the brokers, `cluster_checks` judges what they answered.
 - `findings`: what both find; `checksums`: Hadoop's.
 
-Invariant: nothing is written, neither to the checkpoint nor to the cluster. Layer: operations.
+Invariant: nothing is written, neither to the checkpoint nor to the cluster.
 """

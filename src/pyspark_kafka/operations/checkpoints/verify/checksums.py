@@ -1,4 +1,4 @@
-"""Hadoop's checksums of local files, `.name.crc` beside `name`: read and compared. Pure. Layer: operations.
+"""Hadoop's checksums of local files, `.name.crc` beside `name`: read and compared. Pure.
 
 Source: Hadoop `ChecksumFileSystem`, `DataChecksum` (CRC32 of each chunk, of 512 bytes by default).
 """

@@ -1,4 +1,4 @@
-"""Compares a checkpoint with what the brokers said. Pure. Layer: operations."""
+"""Compares a checkpoint with what the brokers said. Pure."""
 
 from __future__ import annotations
 

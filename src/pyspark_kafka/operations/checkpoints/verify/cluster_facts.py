@@ -1,7 +1,4 @@
-"""Asks the brokers about what a checkpoint names; what they do not answer is noted, and the rest is asked all the same.
-
-Layer: operations.
-"""
+"""Asks the brokers about the names in a checkpoint; a question without an answer is noted, and the others are asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint says about a cluster, gathered for those who ask its brokers. Layer: operations."""
+"""What a checkpoint says about a cluster, gathered for those who ask its brokers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Verifies a checkpoint by its files alone: whether a restart can read them, and what they say beside one another.
-
-Layer: operations.
-"""
+"""Verifies a checkpoint by its files alone: whether a restart can read them, and what they say beside one another."""
 
 from __future__ import annotations
 

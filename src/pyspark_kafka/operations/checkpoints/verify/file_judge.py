@@ -1,7 +1,4 @@
-"""Reads files of a checkpoint for whoever verifies it: what cannot be read is a finding, not an error.
-
-Layer: operations.
-"""
+"""Reads files of a checkpoint for whoever verifies it: what cannot be read is a finding, not an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a look at a checkpoint finds, as values. Pure. Layer: operations."""
+"""What a look at a checkpoint finds, as values. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Verifies the logs of a checkpoint: their numbers, each of their files, and each batch beside the one before it.
-
-Layer: operations.
-"""
+"""Verifies the logs of a checkpoint: their numbers, each of their files, and each batch beside the one before it."""
 
 from __future__ import annotations
 

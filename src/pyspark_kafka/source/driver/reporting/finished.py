@@ -1,4 +1,4 @@
-"""Which batches of a stream are finished, by what its engine says and by the logs of its checkpoint. Layer: source.
+"""Which batches of a stream are finished, by what its engine says and by the logs of its checkpoint.
 
 Spark (`MicroBatchExecution`) finishes a micro-batch by writing it to the commit log. It asks for the next end,
 `latestOffset(start)`, only then, so a start is the end of a finished batch, unless it is where the query begins. With

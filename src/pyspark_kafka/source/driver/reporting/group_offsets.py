@@ -1,4 +1,4 @@
-"""Commits where a stream is to a consumer group, so that Kafka's own tools show its lag. Layer: source."""
+"""Commits where a stream is to a consumer group, so that Kafka's own tools show its lag."""
 
 from __future__ import annotations
 

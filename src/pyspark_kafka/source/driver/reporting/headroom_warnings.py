@@ -1,4 +1,4 @@
-"""Warns before brokers delete what a stream has not read yet. Layer: source."""
+"""Warns before brokers delete what a stream has not read yet."""
 
 from __future__ import annotations
 

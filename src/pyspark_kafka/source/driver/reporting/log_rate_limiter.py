@@ -1,4 +1,4 @@
-"""How often a warning that comes again is logged. Pure: no sockets, no clock. Layer: source."""
+"""How often a warning that comes again is logged. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

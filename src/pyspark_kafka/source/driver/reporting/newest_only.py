@@ -1,4 +1,4 @@
-"""A thread that works on the newest value it was given: older ones that it has not begun are dropped. Layer: source."""
+"""A thread that works on the newest value it was given: older ones that it has not begun are dropped."""
 
 from __future__ import annotations
 
