@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 
+from kit.brokers.requests import decoded_fetch
 from kit.fakes.handlers.fetch import epoch_end
 from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Close, Silence
@@ -25,7 +26,7 @@ from pyspark_kafka.client.cluster.metadata import (
 )
 from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
 from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
-from pyspark_kafka.client.fetch.request import build_fetch_request
+from pyspark_kafka.client.fetch.request import FetchFrame
 from pyspark_kafka.client.fetch.response import NEWEST_VERSION, parse_fetch_response
 from pyspark_kafka.client.fetch.session import FetchSession
 from pyspark_kafka.client.fetch.steps import (
@@ -124,8 +125,9 @@ class SimulatedCluster:
     def respond(self, send: Send, options: ConnectionOptions, fetch: FetchOptions) -> Any:
         """Return what a broker sends for a request: a parsed response, `Close` or `Silence`."""
         rack = options.client_rack if send.use_rack else None
-        request, max_version = build_fetch_request(send.positions, fetch, max_bytes=send.max_bytes, rack=rack)
-        version = self.version if max_version is None else min(self.version, max_version)
+        frame = FetchFrame(send.positions, fetch, max_bytes=send.max_bytes, rack=rack)
+        version = self.version if frame.max_version is None else min(self.version, frame.max_version)
+        request = decoded_fetch(frame, version)
         self.seen.append(Seen(send.broker_id, FetchRequest.name, version, request))
         scripts = self._scripts.get(send.broker_id) or self._scripts[None]
         script = scripts.popleft() if len(scripts) > 1 else scripts[0]

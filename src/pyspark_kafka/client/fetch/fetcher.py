@@ -19,7 +19,7 @@ from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.errors import LOSSES
 from pyspark_kafka.client.fetch.lanes import FetchLanes
 from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
-from pyspark_kafka.client.fetch.request import build_fetch_request, record_sizes_of
+from pyspark_kafka.client.fetch.request import FetchFrame, record_sizes_of
 from pyspark_kafka.client.fetch.response import parse_fetch_response
 from pyspark_kafka.client.fetch.session import FetchSession
 from pyspark_kafka.client.fetch.steps import (
@@ -346,8 +346,8 @@ class Fetcher:
                 self._session.on_connecting(step.broker_id, self._clock())
                 return
             rack = self._client.options.client_rack if step.use_rack else None
-            request, max_version = build_fetch_request(step.positions, self._fetch, max_bytes=step.max_bytes, rack=rack)
-            connection.send(request, max_version=max_version)
+            request = FetchFrame(step.positions, self._fetch, max_bytes=step.max_bytes, rack=rack)
+            connection.send(request, max_version=request.max_version)
         except ConnectorError as error:
             lane.drop()
             self._session.on_failure(step.broker_id, error, cut_short=_cut_short(error, progress))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pyspark_kafka.client.cluster.fanout import call_brokers
-from pyspark_kafka.client.fetch.request import LAST_VERSION_WITH_NAMES, FetchPosition, build_fetch_request
+from pyspark_kafka.client.fetch.request import LAST_VERSION_WITH_NAMES, FetchFrame, FetchPosition
 from pyspark_kafka.client.fetch.response import OLDEST_VERSION, FetchResponse, parse_fetch_response
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
-from pyspark_kafka.client.wire.framed_request import FramedRequest
-from pyspark_kafka.client.wire.messages import FetchRequest
 from pyspark_kafka.client.wire.missing_rights import Right, name_user
 from pyspark_kafka.errors import AccessError, ConnectorError, CorruptRecordsError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
@@ -174,12 +172,10 @@ class _TimeLane:
             self.rooms[self._room + 1].extend(asked.values())
 
 
-class _TimesRequest(FramedRequest):
+class _TimesRequest(FetchFrame):
     """A Fetch request whose response is decoded without copying the records."""
 
-    API_KEY: ClassVar[int] = FetchRequest.API_KEY
-    name: ClassVar[str] = FetchRequest.name
-    valid_versions: ClassVar[tuple[int, int]] = (OLDEST_VERSION, LAST_VERSION_WITH_NAMES)
+    valid_versions = (OLDEST_VERSION, LAST_VERSION_WITH_NAMES)
 
     def __init__(self, positions: Sequence[tuple[PartitionMetadata, int]], room: int) -> None:
         options = FetchOptions(max_wait_ms=0, min_bytes=0, isolation_level=IsolationLevel.READ_UNCOMMITTED)
@@ -187,29 +183,11 @@ class _TimesRequest(FramedRequest):
             FetchPosition(leader.topic_partition, position, None, leader.leader_epoch, room)
             for leader, position in positions
         ]
-        self._request, _ = build_fetch_request(wanted, options, max_bytes=_MAX_IN_RESPONSE, rack=None)
-        self._count = len(wanted)
-
-    @property
-    def has_response(self) -> bool:
-        return True
-
-    @property
-    def partition_count(self) -> int:
-        return self._count
-
-    @staticmethod
-    def is_flexible(version: int) -> bool:
-        return bool(FetchRequest.flexible_version_q(version))
+        super().__init__(wanted, options, max_bytes=_MAX_IN_RESPONSE, rack=None)
 
     @staticmethod
     def response_class(version: int) -> Any:
         return _ResponseOf(version)
-
-    def build(self, version: int, correlation_id: int, client_id: str) -> Sequence[bytes]:
-        self._request.API_VERSION = version
-        self._request.with_header(correlation_id=correlation_id, client_id=client_id)
-        return [self._request.encode(framed=True, header=True)]
 
 
 @dataclass(frozen=True, slots=True)

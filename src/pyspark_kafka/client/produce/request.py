@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.wire.framed_request import FramedRequest
+from pyspark_kafka.client.wire.framed_request import FramedRequest, begin_frame, put_count, put_text
 from pyspark_kafka.client.wire.messages import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
@@ -79,26 +79,20 @@ class ProduceFrame(FramedRequest):
     def build(self, version: int, correlation_id: int, client_id: str) -> list[Bytes]:
         """Return the frame in pieces: record batches as they are, and the bytes around them."""
         flexible = self.is_flexible(version)
-        encoded_id = client_id.encode()
-        out = bytearray(4)
-        out += struct.pack(">hhi", self.API_KEY, version, correlation_id)
-        # The header's client id is never compact, not even in flexible versions.
-        out += _INT16.pack(len(encoded_id)) + encoded_id
-        if flexible:
-            out.append(0)  # no tagged fields
+        out = begin_frame(self.API_KEY, version, correlation_id, client_id, flexible=flexible)
         if self._transactional_id is None:
             out += b"\0" if flexible else _INT16.pack(-1)
         else:
-            _put_text(out, self._transactional_id, flexible=flexible)
+            put_text(out, self._transactional_id, flexible=flexible)
         out += _ACKS_TIMEOUT.pack(self._acks, self._timeout_ms)
         pieces: list[Bytes] = []
-        _put_count(out, len(self._topics), flexible=flexible)
+        put_count(out, len(self._topics), flexible=flexible)
         for topic, partitions in self._topics.items():
-            _put_text(out, topic, flexible=flexible)
-            _put_count(out, len(partitions), flexible=flexible)
+            put_text(out, topic, flexible=flexible)
+            put_count(out, len(partitions), flexible=flexible)
             for index, data in partitions:
                 out += _INT32.pack(index)
-                _put_count(out, len(data), flexible=flexible)
+                put_count(out, len(data), flexible=flexible)
                 if len(data) < _JOIN_BELOW_BYTES:
                     out += data
                 else:
@@ -114,22 +108,3 @@ class ProduceFrame(FramedRequest):
             pieces.append(out)
         _INT32.pack_into(pieces[0], 0, sum(map(len, pieces)) - 4)
         return pieces
-
-
-def _put_text(out: bytearray, text: str, *, flexible: bool) -> None:
-    encoded = text.encode()
-    out += (_unsigned_varint(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))) + encoded
-
-
-def _put_count(out: bytearray, count: int, *, flexible: bool) -> None:
-    """Append the length of an array or of bytes; compact ones count from 1, because 0 stands for null."""
-    out += _unsigned_varint(count + 1) if flexible else _INT32.pack(count)
-
-
-def _unsigned_varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from kafka.protocol.consumer import FetchRequest
 
-from pyspark_kafka.client.fetch.request import FetchPosition, RecordSize, RecordSizes, RequestSize, build_fetch_request
+from kit.brokers.requests import decoded_fetch
+from pyspark_kafka.client.fetch.request import FetchFrame, FetchPosition, RecordSize, RecordSizes, RequestSize
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.options import FetchOptions
 
@@ -20,8 +22,9 @@ def position(topic: str, partition: int, topic_id: uuid.UUID | None) -> FetchPos
 
 def test_a_request_is_sessionless_and_carries_isolation_epoch_and_rack() -> None:
     options = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, max_wait_ms=77, min_bytes=2)
-    request, max_version = build_fetch_request([position("t", 1, TOPIC_ID)], options, max_bytes=999, rack="r1")
-    assert max_version is None
+    frame = FetchFrame([position("t", 1, TOPIC_ID)], options, max_bytes=999, rack="r1")
+    assert frame.max_version is None
+    request = decoded_fetch(frame, 16)
     assert (request.session_id, request.session_epoch) == (0, -1)
     assert (request.isolation_level, request.max_wait_ms, request.min_bytes) == (1, 77, 2)
     assert (request.max_bytes, request.rack_id) == (999, "r1")
@@ -33,17 +36,52 @@ def test_a_request_is_sessionless_and_carries_isolation_epoch_and_rack() -> None
 
 def test_one_topic_without_an_id_caps_the_whole_request_at_version_12() -> None:
     positions = [position("a", 0, TOPIC_ID), position("b", 0, None)]
-    _, max_version = build_fetch_request(positions, FetchOptions(), max_bytes=1, rack=None)
-    assert max_version == 12
+    assert FetchFrame(positions, FetchOptions(), max_bytes=1, rack=None).max_version == 12
 
 
 def test_partitions_of_a_topic_stand_together() -> None:
     positions = [position("a", 0, TOPIC_ID), position("b", 0, TOPIC_ID), position("a", 1, TOPIC_ID)]
-    request, _ = build_fetch_request(positions, FetchOptions(), max_bytes=1, rack=None)
+    request = decoded_fetch(FetchFrame(positions, FetchOptions(), max_bytes=1, rack=None), 12)
     assert [(topic.topic, [p.partition for p in topic.partitions]) for topic in request.topics] == [
         ("a", [0, 1]),
         ("b", [0]),
     ]
+
+
+@pytest.mark.parametrize("version", range(FetchFrame.valid_versions[0], FetchFrame.valid_versions[1] + 1))
+@pytest.mark.parametrize("rack", [None, "r1", "ñ" * 200], ids=["no rack", "rack", "long rack"])
+def test_request_is_decoded_by_kafka_python_as_it_was_built(version: int, rack: str | None) -> None:
+    names = ["orders", "ñ" * 120, *(f"t{number}" for number in range(200))]
+    ids = {name: uuid.uuid4() for name in names}
+    wanted = [
+        FetchPosition(TopicPartition(name, number), 2**40 + number, ids[name], number - 1, 1 << number)
+        for number in range(3)
+        for name in names
+    ]
+    options = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, max_wait_ms=77, min_bytes=2)
+
+    data = b"".join(FetchFrame(wanted, options, max_bytes=2**31 - 1, rack=rack).build(version, 99, "clïent"))
+
+    request = FetchRequest.decode(data, version=version, header=True, framed=True)
+    assert int.from_bytes(data[:4], "big") == len(data) - 4
+    assert (request.header.correlation_id, request.header.client_id) == (99, "clïent")
+    assert (request.header.request_api_key, request.header.request_api_version) == (1, version)
+    assert (request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level) == (77, 2, 2**31 - 1, 1)
+    by_id = {topic_id: name for name, topic_id in ids.items()}
+    found = {
+        (by_id[topic.topic_id] if version >= 13 else topic.topic, entry.partition): entry
+        for topic in request.topics
+        for entry in topic.partitions
+    }
+    assert set(found) == {(each.topic_partition.topic, each.topic_partition.partition) for each in wanted}
+    for each in wanted:
+        entry = found[each.topic_partition.topic, each.topic_partition.partition]
+        assert (entry.fetch_offset, entry.partition_max_bytes) == (each.offset, each.max_bytes)
+        assert version < 9 or entry.current_leader_epoch == each.leader_epoch
+    assert version < 11 or request.rack_id == (rack or "")
+    # kafka-python encodes it to the same bytes: each other field has its value for a client, nothing stands behind it.
+    request.with_header(correlation_id=99, client_id="clïent")
+    assert request.encode(version=version, header=True, framed=True) == data
 
 
 def seen(size: RequestSize, size_bytes: int, offsets: int, batches: int) -> RequestSize:

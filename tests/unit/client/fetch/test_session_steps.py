@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kit.brokers.requests import decoded_fetch
 from kit.fakes.handlers.fetch import BrokerLog, FetchScript, LogScript
 from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Silence
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead, closed
-from pyspark_kafka.client.fetch.request import build_fetch_request
+from pyspark_kafka.client.fetch.request import FetchFrame
 from pyspark_kafka.client.fetch.steps import (
     Deliver,
     Done,
@@ -192,7 +193,8 @@ def test_error_is_raised_again_until_its_range_is_resumed_or_removed(cluster: Si
 def test_request_waits_for_records_as_long_as_the_options_say(cluster: SimulatedCluster) -> None:
     read = read_of(cluster, T0, min_bytes=7, max_wait_ms=30_000)
     steps_until(read, Send)
-    request = build_fetch_request(fetch_of(read.session, cluster.now).positions, read.fetch, max_bytes=1, rack=None)[0]
+    frame = FetchFrame(fetch_of(read.session, cluster.now).positions, read.fetch, max_bytes=1, rack=None)
+    request = decoded_fetch(frame, 12)
     assert (request.min_bytes, request.max_wait_ms) == (7, 30_000)
 
 

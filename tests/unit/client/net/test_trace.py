@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from pyspark_kafka.client.fetch.request import FetchPosition, build_fetch_request
+from pyspark_kafka.client.fetch.request import FetchFrame, FetchPosition
 from pyspark_kafka.client.net import trace
 from pyspark_kafka.client.net.trace import WireEvent, WireStep
 from pyspark_kafka.client.produce.request import ProduceFrame
@@ -63,7 +63,7 @@ def test_a_listener_receives_events_while_its_block_runs() -> None:
 def test_topic_partitions_of_a_request_are_counted() -> None:
     places = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)]
     positions = [FetchPosition(tp, 0, UUID(int=1), 0, 100) for tp in places]
-    fetch, _ = build_fetch_request(positions, FetchOptions(), max_bytes=100, rack=None)
+    fetch = FetchFrame(positions, FetchOptions(), max_bytes=100, rack=None)
     assert trace.partitions_of(fetch) == 3
     assert trace.partitions_of(ProduceFrame(-1, 100, [(tp, b"") for tp in places])) == 3
     assert trace.partitions_of(MetadataRequest(topics=None)) is None
