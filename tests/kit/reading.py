@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
+from kafka.protocol.consumer import FetchRequest
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.fetcher import Fetcher
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from pyspark_kafka.client.fetch.request import FetchFrame
     from pyspark_kafka.connector import PartitionReader
     from pyspark_kafka.model import OffsetRange
 
@@ -140,3 +142,9 @@ def load(spark: SparkSession, bootstrap_servers: str, **options: Any) -> DataFra
     """Return what Spark reads in a batch query with these options."""
     reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
     return reader.options(**options).load()
+
+
+def decoded_fetch(frame: FetchFrame, version: int) -> Any:
+    """Return a Fetch request as a broker decodes it."""
+    data = b"".join(frame.build(version, 1, "me"))
+    return FetchRequest.decode(data, version=version, header=True, framed=True)

@@ -13,19 +13,12 @@ from pyspark_kafka.client.deadline import Deadline
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.fetch.request import FetchFrame
     from pyspark_kafka.client.net.connection import Connection
 
 # What the client under test sends; newer versions name topics by their id.
 FETCH_VERSION, PRODUCE_VERSION = 12, 12
 TIMEOUT_MS = 20_000
 COORDINATOR_LOAD_IN_PROGRESS = 14
-
-
-def decoded_fetch(frame: FetchFrame, version: int) -> Any:
-    """Return a Fetch request as a broker decodes it."""
-    data = b"".join(frame.build(version, 1, "me"))
-    return FetchRequest.decode(data, version=version, header=True, framed=True)
 
 
 class MakeTopic(Protocol):

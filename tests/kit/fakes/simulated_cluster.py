@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 
-from kit.brokers.requests import decoded_fetch
 from kit.fakes.handlers.fetch import epoch_end
 from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import Seen
+from kit.reading import decoded_fetch
 from pyspark_kafka.client.cluster.metadata import (
     BrokerNode,
     ClusterMetadata,

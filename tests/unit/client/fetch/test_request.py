@@ -7,7 +7,7 @@ import uuid
 import pytest
 from kafka.protocol.consumer import FetchRequest
 
-from kit.brokers.requests import decoded_fetch
+from kit.reading import decoded_fetch
 from pyspark_kafka.client.fetch.request import FetchFrame, FetchPosition, RecordSize, RecordSizes, RequestSize
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.options import FetchOptions

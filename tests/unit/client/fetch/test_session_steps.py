@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.brokers.requests import decoded_fetch
 from kit.fakes.handlers.fetch import BrokerLog, FetchScript, LogScript
 from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Silence
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead, closed
+from kit.reading import decoded_fetch
 from pyspark_kafka.client.fetch.request import FetchFrame
 from pyspark_kafka.client.fetch.steps import (
     Deliver,
