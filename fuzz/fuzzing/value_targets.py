@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 FRAMINGS = ("confluent", "apicurio8", "glue", "confluentHeader")
 FORMATS = ("string", "avro", "protobuf", "json")
 GLUE_ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
-_MOST_VALUES = 8
+_MAX_VALUES = 8
 # In place of the size of a value: it is null, or made of a few bytes many times.
 _NULL, _REPEATED = 0xFFFF, 0xFFFE
-_MOST_TIMES, _MOST_BYTES = 200_000, 400_000
-_LONGEST_START = 8
+_MAX_TIMES, _MAX_BYTES = 200_000, 400_000
+_MAX_START = 8
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _READER = {
     "type": "record",
@@ -119,7 +119,7 @@ def framing(data: bytes, _variants: Sequence[Kernel]) -> None:
 def drawn_values(draw: Draw) -> list[bytes | None]:
     """Return values, each behind its length; the last may be all that is left."""
     values: list[bytes | None] = []
-    for _ in range(draw.number(1) % _MOST_VALUES + 1):
+    for _ in range(draw.number(1) % _MAX_VALUES + 1):
         size = draw.number(2)
         values.append(None if size == _NULL else _drawn_repeated(draw) if size == _REPEATED else draw.taken(size))
     return values
@@ -127,8 +127,8 @@ def drawn_values(draw: Draw) -> list[bytes | None]:
 
 def _drawn_repeated(draw: Draw) -> bytes:
     """Return bytes many times, others as often behind them, and fields of Protobuf around both."""
-    start, end = draw.taken(draw.number(1) % _LONGEST_START + 1), draw.taken(draw.number(1) % 4)
-    times = min(draw.number(3) % (_MOST_TIMES + 1), _MOST_BYTES // (len(start) + len(end) or 1))
+    start, end = draw.taken(draw.number(1) % _MAX_START + 1), draw.taken(draw.number(1) % 4)
+    times = min(draw.number(3) % (_MAX_TIMES + 1), _MAX_BYTES // (len(start) + len(end) or 1))
     value = start * times + end * times
     for _ in range(draw.number(1) % 6):
         tag = draw.taken(draw.number(1) % 3 + 1)
@@ -136,7 +136,7 @@ def _drawn_repeated(draw: Draw) -> bytes:
     return value
 
 
-def repeated(start: bytes, end: bytes = b"", times: int = _MOST_TIMES, tags: Sequence[bytes] = ()) -> bytes:
+def repeated(start: bytes, end: bytes = b"", times: int = _MAX_TIMES, tags: Sequence[bytes] = ()) -> bytes:
     """Write a value of bytes many times as the targets draw it: at most 8 bytes, and 3, in fields of up to 3 bytes."""
     parts = [_REPEATED.to_bytes(2, "big"), bytes([len(start) - 1]), start, bytes([len(end)]), end]
     parts += [times.to_bytes(3, "big"), bytes([len(tags)]), *(bytes([len(each) - 1]) + each for each in tags)]
@@ -161,7 +161,7 @@ def mutate_values(data: bytes, other: bytes, random: Random, head: int = 0) -> b
 
     end = random.choice((b"", piece(3)))
     tags = [piece(3) for _ in range(random.randrange(6))]
-    return data[:head] + b"\0" + repeated(piece(_LONGEST_START), end, random.choice((1, 100, 101, _MOST_TIMES)), tags)
+    return data[:head] + b"\0" + repeated(piece(_MAX_START), end, random.choice((1, 100, 101, _MAX_TIMES)), tags)
 
 
 def _drawn_headers(draw: Draw) -> list[dict[str, Any]] | None:

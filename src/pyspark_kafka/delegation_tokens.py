@@ -60,7 +60,7 @@ _RENEWED_AT = 0.75
 # A failed renewal is repeated after this share of the time that is left, but not sooner than that.
 _AGAIN_AT, _AGAIN_S = 0.1, 0.1
 # Of a token that lasts for centuries; Python waits for no longer than some of them.
-_LONGEST_WAIT_S = 7 * 86_400.0
+_MAX_WAIT_S = 7 * 86_400.0
 
 
 def obtain(
@@ -236,7 +236,7 @@ class TokenKeeper:
 
     def _run(self) -> None:
         wait_s = _RENEWED_AT * _left_s(self.token)
-        while not self._stopped.wait(min(max(0.0, wait_s), _LONGEST_WAIT_S)):
+        while not self._stopped.wait(min(max(0.0, wait_s), _MAX_WAIT_S)):
             try:
                 if not self._advance():
                     return

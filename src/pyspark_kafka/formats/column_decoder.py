@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.values import DecodedValues
 
 # Decoders that are kept: more than a topic has schemas, of a MB together.
-_MOST_KEPT = 1000
+_MAX_KEPT = 1000
 _LOG = logging.getLogger(__name__)
 
 
@@ -211,7 +211,7 @@ class _AvroReader:
             found = _kept_outcome(
                 lambda: avro.build_decoder(_asked(self._registry, schema_id), self._schema, self._wanted)
             )
-            if len(self._kept) >= _MOST_KEPT:
+            if len(self._kept) >= _MAX_KEPT:
                 # The oldest: ids come in runs.
                 del self._kept[next(iter(self._kept))]
             self._kept[schema_id] = found

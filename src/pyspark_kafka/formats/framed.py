@@ -24,8 +24,8 @@ _T = TypeVar("_T")
 
 # Whoever makes up ids makes everyone who reads ask for schemas: after this number of questions of one array that found
 # none, or this time with them, ids that would need another question are not looked up.
-MOST_UNKNOWN = 100
-MOST_UNKNOWN_S = 30.0
+MAX_UNKNOWN = 100
+MAX_UNKNOWN_S = 30.0
 
 
 class ValueDecoder(Protocol):
@@ -106,7 +106,7 @@ def find_schemas(
     for number, rows in _rows_by_id(framed.places):
         schema_id = framed.ids[number]
         known = is_known(schema_id)
-        if not known and (unknown >= MOST_UNKNOWN or spent_s >= MOST_UNKNOWN_S):
+        if not known and (unknown >= MAX_UNKNOWN or spent_s >= MAX_UNKNOWN_S):
             message = f"its schema {schema_id} was not looked up, after {unknown} others that do not exist"
             bad += [BadValue(row, Reason.SCHEMA_ID_NOT_FOUND, message) for row in rows.tolist()]
             continue

@@ -28,9 +28,9 @@ _GLUE_VERSION = 3
 _PLAIN, _ZLIB = 0, 5
 _GLUE_SIZE = 18
 # A value of 1 MB can become 1 GB.
-_MOST_INFLATED = 32 << 20
+_MAX_INFLATED = 32 << 20
 _TOO_LARGE = (
-    f"it inflates to more than {_MOST_INFLATED >> 20} MiB, or than {INFLATED_PER_BYTE} bytes for each of its own and "
+    f"it inflates to more than {_MAX_INFLATED >> 20} MiB, or than {INFLATED_PER_BYTE} bytes for each of its own and "
     f"the {FREE_INFLATED >> 20} MiB more that all values of a batch may have together"
 )
 # Confluent's serializers since 8.0 can put the id into a header of the record: an id of 16 bytes, or one of four.
@@ -190,7 +190,7 @@ def _inflate(values: pa.Array, compressed: Any, good: Any, bad: list[BadValue]) 
             stream = zlib.decompressobj()
             message = ""
             try:
-                most = min(_MOST_INFLATED, budget.free + budget.per_byte * len(value))
+                most = min(_MAX_INFLATED, budget.free + budget.per_byte * len(value))
                 found = stream.decompress(found, most)
                 if not stream.eof:
                     message = _TOO_LARGE if len(found) == most else "what is compressed ends early"

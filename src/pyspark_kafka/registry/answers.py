@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 
 KINDS = ("AVRO", "JSON", "PROTOBUF")
 # What one schema may have, and with it all that it needs: as the decoders.
-LARGEST_SCHEMA = 4 << 20
+MAX_SCHEMA_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ def check_schema(schema: Any, question: str, where: str) -> FoundSchema:
 
 def check_size(size: int, question: str, where: str) -> None:
     """Refuse a schema, or one with all that it needs, that is too large."""
-    if size > LARGEST_SCHEMA:
+    if size > MAX_SCHEMA_BYTES:
         raise answer_invalid(
             question,
             where,
-            f"its schema, with all that it refers to, has more than {LARGEST_SCHEMA} bytes",
+            f"its schema, with all that it refers to, has more than {MAX_SCHEMA_BYTES} bytes",
             hint="Divide the schema.",
         )
 

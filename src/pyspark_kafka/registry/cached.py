@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, SchemaRegistry
 
 # Bytes of texts; a process sees few schemas, and one may have 4 MiB.
-_MOST_TEXT = 64 << 20
-_MOST_UNKNOWN = 10_000
+_MAX_TEXT = 64 << 20
+_MAX_UNKNOWN = 10_000
 _UNKNOWN_S = 10.0
-_MOST_SUBJECTS = 100
+_MAX_SUBJECTS = 100
 # A query asks several times while it is planned; the next one is to see a new version.
 _SUBJECT_S = 5.0
 
@@ -57,12 +57,12 @@ class CachedRegistry:
     ) -> None:
         self._registry = registry
         self._lock = threading.Lock()
-        self._known: LRUCache[SchemaId, RegisteredSchema] = LRUCache(_MOST_TEXT, getsizeof=_size)
+        self._known: LRUCache[SchemaId, RegisteredSchema] = LRUCache(_MAX_TEXT, getsizeof=_size)
         self._unknown: TLRUCache[SchemaId, UnknownSchemaError] = TLRUCache(
-            _MOST_UNKNOWN, ttu=lambda _id, _error, now: now + _UNKNOWN_S * (0.5 + rng()), timer=clock
+            _MAX_UNKNOWN, ttu=lambda _id, _error, now: now + _UNKNOWN_S * (0.5 + rng()), timer=clock
         )
         self._subjects: TTLCache[tuple[str, int | None], RegisteredSchema] = TTLCache(
-            _MOST_SUBJECTS, _SUBJECT_S, timer=clock
+            _MAX_SUBJECTS, _SUBJECT_S, timer=clock
         )
         self._asked: dict[SchemaId, Future[RegisteredSchema]] = {}
         # How many registrations there were: what was asked for before one may be old after it.

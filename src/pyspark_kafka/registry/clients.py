@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import RegistryOptions, Secret
 
 _KEPT_S = 30.0
-_MOST_KEPT = 4
+_MAX_KEPT = 4
 
 
 class Clients:
@@ -60,7 +60,7 @@ class Clients:
         """Keep a client whose last question was answered."""
         with self._lock:
             self._kept.append((url, built_at, client))
-            del self._kept[:-_MOST_KEPT]
+            del self._kept[:-_MAX_KEPT]
 
 
 def _open_client(url: str, options: RegistryOptions) -> Any:

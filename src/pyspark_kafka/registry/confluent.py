@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import RegistryOptions
     from pyspark_kafka.registry.answers import FoundSchema, SchemaPlace
 
-_MOST_MESSAGES = 20
-_LARGEST_ID = (1 << 31) - 1
+_MAX_MESSAGES = 20
+_MAX_ID = (1 << 31) - 1
 
 
 class ConfluentRegistry:
@@ -51,11 +51,11 @@ class ConfluentRegistry:
                     raise UnknownSchemaError(f"is not in the schema registry {inquiry.where}, which finds none by GUID")
             else:
                 number = schema_id
-                if not 0 <= number <= _LARGEST_ID:
+                if not 0 <= number <= _MAX_ID:
                     # Some registries answer as if the address were wrong; a producer that made the id up would end
                     # every query of the topic.
                     raise UnknownSchemaError(
-                        f"is not in the schema registry {inquiry.where}, whose ids are 0 to {_LARGEST_ID}"
+                        f"is not in the schema registry {inquiry.where}, whose ids are 0 to {_MAX_ID}"
                     )
                 schema = inquiry.ask(question, lambda client, _: client.get_schema(number))
             found = check_schema(schema, question, inquiry.where)
@@ -118,7 +118,7 @@ class ConfluentRegistry:
             return (
                 []
                 if fits
-                else [shortened(each) for each in (said if isinstance(said, list) else [said])[:_MOST_MESSAGES]]
+                else [shortened(each) for each in (said if isinstance(said, list) else [said])[:_MAX_MESSAGES]]
             )
 
     def register(self, subject: str, schema: RegisteredSchema) -> SchemaId:

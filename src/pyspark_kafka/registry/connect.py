@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import RegistryOptions
 
 # A process has few; with each come its schemas.
-_MOST = 16
+_MAX_REGISTRIES = 16
 
 
 class OpenRegistries:
@@ -47,7 +47,7 @@ class OpenRegistries:
             registry = self._registries.pop(options, None) or _build(options)
             # The one that was used last is the last one.
             self._registries[options] = registry
-            if len(self._registries) > _MOST:
+            if len(self._registries) > _MAX_REGISTRIES:
                 del self._registries[next(iter(self._registries))]
         return registry
 

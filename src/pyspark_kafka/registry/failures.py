@@ -10,7 +10,7 @@ from pyspark_kafka.errors import MissingDependencyError, OptionError, RegistryEr
 if TYPE_CHECKING:
     from pyspark_kafka.options import Secret
 
-_LONGEST = 300
+_MAX_LENGTH = 300
 # What became of the data is the same for all of them.
 _OUTCOME = "No record is at fault, and none was treated as bad."
 _URL_HINT = (
@@ -38,7 +38,7 @@ def shown_url(url: str) -> str:
 def shortened(text: object) -> str:
     """Return what a registry said, or a library, in at most 300 characters of one line, without a full stop."""
     said = " ".join(str(text).split()).rstrip(".")
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+    return said if len(said) <= _MAX_LENGTH else f"{said[:_MAX_LENGTH]}…"
 
 
 def unreachable(question: str, where: str, reason: str, *, hint: str = "", retriable: bool = True) -> RegistryError:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import RegistryOptions
 
 _DEFAULT_NAME = "default-registry"
-_LEAST_ATTEMPTS = 3
+_MIN_ATTEMPTS = 3
 _POLL_S = 0.2
 _LOGIN_HINT = (
     "Check the login of AWS on this machine (environment variables, profile, or role of the instance), and that it may "
@@ -323,7 +323,7 @@ def _build_client(options: RegistryOptions) -> Any:
         from botocore.config import Config  # noqa: PLC0415
     except ImportError as error:
         raise missing_package("boto3", "glue", "The schema registry of AWS Glue") from error
-    timeout_s = max(0.1, options.timeout_ms / 1000 / _LEAST_ATTEMPTS)
+    timeout_s = max(0.1, options.timeout_ms / 1000 / _MIN_ATTEMPTS)
     config = Config(
         connect_timeout=timeout_s,
         read_timeout=timeout_s,

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.options import Revealed
 
-# The JSON of a schema is larger than its text, which has a bound of its own: `references.LARGEST`.
-LARGEST_ANSWER = 16 << 20
-_LEAST_TIMEOUT_S = 0.001
+# The JSON of a schema is larger than its text, which has a bound of its own: `references.MAX`.
+MAX_RESPONSE_BYTES = 16 << 20
+_MIN_TIMEOUT_S = 0.001
 _BUSY = frozenset({429, 503})
 
 
@@ -96,15 +96,15 @@ class Guard:
                 size = 0
                 for piece in self._stream:
                     size += len(piece)
-                    if size > LARGEST_ANSWER:
-                        raise AnswerError(f"it has more than {LARGEST_ANSWER} bytes")
+                    if size > MAX_RESPONSE_BYTES:
+                        raise AnswerError(f"it has more than {MAX_RESPONSE_BYTES} bytes")
                     yield piece
 
             def close(self) -> None:
                 self._stream.close()
 
         def on_request(request: Any) -> None:
-            timeout_s = max(_LEAST_TIMEOUT_S, min(self.left_s(), self.share_s))
+            timeout_s = max(_MIN_TIMEOUT_S, min(self.left_s(), self.share_s))
             request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), timeout_s)
             request.extensions["trace"] = self._on_event
             # What is compressed may be a thousand times larger than it looks.

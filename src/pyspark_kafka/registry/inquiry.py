@@ -49,7 +49,7 @@ _UNKNOWN = {
 # The request may succeed later, as a failure of the registry itself may.
 _PASSING = frozenset({408, 425, 429})
 # For how many attempts there is time, even if each waits in vain.
-_LEAST_ATTEMPTS = 3
+_MIN_ATTEMPTS = 3
 _STARS = "***"
 _TOKEN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _ESCAPED = re.compile("%[0-9A-F]{2}")
@@ -136,7 +136,7 @@ class Inquiry:
             for index in range(len(self._urls)):
                 # An answer that is lost must leave time for another attempt, and for the other addresses.
                 left_s = self._guard.left_s() / (len(self._urls) - index)
-                self._guard.share_s = min(left_s, self._timeout_ms / 1000 / _LEAST_ATTEMPTS)
+                self._guard.share_s = min(left_s, self._timeout_ms / 1000 / _MIN_ATTEMPTS)
                 attempts += 1
                 try:
                     found = self._attempt(question, request)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.registry.answers import FoundSchema, SchemaPlace
 
 # Each is a request, and who registers schemas decides how many there are.
-MOST_REFERENCES = 200
-DEEPEST = 20
+MAX_REFERENCES = 200
+MAX_DEPTH = 20
 
 
 def resolve(
@@ -44,11 +44,11 @@ def resolve(
                 raise answer_invalid(question, where, f"its schema refers to {each.name!r}, which refers to itself")
             if each.name in found:
                 continue
-            if len(path) >= DEEPEST or len(found) + len(path) >= MOST_REFERENCES:
+            if len(path) >= MAX_DEPTH or len(found) + len(path) >= MAX_REFERENCES:
                 raise answer_invalid(
                     question,
                     where,
-                    f"its schema refers to more than {MOST_REFERENCES} others, or deeper than {DEEPEST}",
+                    f"its schema refers to more than {MAX_REFERENCES} others, or deeper than {MAX_DEPTH}",
                     hint="Put the schemas together.",
                 )
             needed = find(each)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.schemas import SchemaKind
     from pyspark_kafka.options import FormatOptions
 
-LARGEST_FILE = 4 << 20
+MAX_FILE_BYTES = 4 << 20
 _FILE = "file:"
 _NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f]")
 KINDS: dict[str, SchemaKind] = {"json": "JSON", "avro": "AVRO", "protobuf": "PROTOBUF"}
@@ -55,11 +55,11 @@ def read_schema_text(option: str, given: str) -> str:
         if not path.is_file():
             raise _unreadable(option, path, "there is no such file")
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise _unreadable(option, path, error.strerror or type(error).__name__) from error
-    if len(data) > LARGEST_FILE:
-        raise _unreadable(option, path, f"it has more than {LARGEST_FILE} bytes")
+    if len(data) > MAX_FILE_BYTES:
+        raise _unreadable(option, path, f"it has more than {MAX_FILE_BYTES} bytes")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

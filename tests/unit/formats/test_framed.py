@@ -8,7 +8,7 @@ import pytest
 from kit.fakes.clock import Clock
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.avro.schema import parse_schema
-from pyspark_kafka.formats.framed import MOST_UNKNOWN, MOST_UNKNOWN_S, decode_framed, find_schemas
+from pyspark_kafka.formats.framed import MAX_UNKNOWN, MAX_UNKNOWN_S, decode_framed, find_schemas
 from pyspark_kafka.formats.framing import CONFLUENT, read_framing
 from pyspark_kafka.formats.schemas import SchemaId, UnknownSchemaError
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
@@ -66,9 +66,9 @@ def test_an_unknown_schema_alone_is_bad_in_every_row() -> None:
 
 def test_schemas_that_were_made_up_are_not_all_asked_for() -> None:
     registry = Registry()
-    found = decode([value(number, 1) for number in range(10, 60 + MOST_UNKNOWN)], registry)
-    assert len(registry.asked) == MOST_UNKNOWN
-    assert len(found.bad) == MOST_UNKNOWN + 50
+    found = decode([value(number, 1) for number in range(10, 60 + MAX_UNKNOWN)], registry)
+    assert len(registry.asked) == MAX_UNKNOWN
+    assert len(found.bad) == MAX_UNKNOWN + 50
     message = "its schema 159 was not looked up, after 100 others that do not exist"
     assert found.bad[-1] == BadValue(149, Reason.SCHEMA_ID_NOT_FOUND, message)
 
@@ -78,7 +78,7 @@ def test_made_up_ids_in_front_spoil_no_good_value(known: bool) -> None:
     registry = Registry()
     registry.known = {1, 2} if known else set()
     # A schema that was seen costs no question; of others, those with the most rows are asked for first.
-    made_up = [value(number, 1) for number in range(10, 10 + 2 * MOST_UNKNOWN)]
+    made_up = [value(number, 1) for number in range(10, 10 + 2 * MAX_UNKNOWN)]
     good = [value(1, 3), value(2, 4)] * (1 if known else 2)
     found = decode([*made_up, *good], registry)
     assert found.column.to_pylist() == [None] * len(made_up) + [3, 4] * (len(good) // 2)
@@ -86,7 +86,7 @@ def test_made_up_ids_in_front_spoil_no_good_value(known: bool) -> None:
 
 
 def test_schemas_that_exist_are_read_however_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(100, 101 + MOST_UNKNOWN):
+    for number in range(100, 101 + MAX_UNKNOWN):
         monkeypatch.setitem(WRITERS, number, "int")
     registry = Registry()
     found = decode([value(number, 1) for number in WRITERS], registry)
@@ -95,11 +95,11 @@ def test_schemas_that_exist_are_read_however_many_they_are(monkeypatch: pytest.M
 
 def test_ids_that_are_known_not_to_exist_are_no_questions() -> None:
     registry = Registry()
-    numbers = range(10, 10 + MOST_UNKNOWN)
+    numbers = range(10, 10 + MAX_UNKNOWN)
     registry.known = set(numbers)
     found = decode([*(value(number, 1) for number in numbers), value(1, 2)], registry)
-    assert len(found.bad) == MOST_UNKNOWN
-    assert found.column[MOST_UNKNOWN].as_py() == 2
+    assert len(found.bad) == MAX_UNKNOWN
+    assert found.column[MAX_UNKNOWN].as_py() == 2
 
 
 def test_questions_about_made_up_ids_end_with_their_time() -> None:
@@ -117,7 +117,7 @@ def test_questions_about_made_up_ids_end_with_their_time() -> None:
     framed = read_framing(pa.array([value(number, 1) for number in range(20)], pa.binary()), "confluent")
     found = [each for each, _, _ in find_schemas(framed, look_up, lambda _: False, bad, clock)]
     # Those that exist take as long as they do.
-    assert (found, asked) == (list(range(10)), list(range(10 + int(MOST_UNKNOWN_S) // 5)))
+    assert (found, asked) == (list(range(10)), list(range(10 + int(MAX_UNKNOWN_S) // 5)))
     assert [each.row for each in bad] == list(range(10, 20))
 
 

@@ -5,7 +5,7 @@ import pytest
 from pyspark_kafka.errors import RegistryError
 from pyspark_kafka.formats.schemas import NamedSchema
 from pyspark_kafka.registry.answers import FoundSchema, SchemaPlace
-from pyspark_kafka.registry.references import DEEPEST, MOST_REFERENCES, resolve
+from pyspark_kafka.registry.references import MAX_DEPTH, MAX_REFERENCES, resolve
 
 
 def schema(text: str, *needs: str) -> FoundSchema:
@@ -43,10 +43,10 @@ def test_schema_that_needs_itself_is_refused() -> None:
 
 
 def test_references_are_bounded() -> None:
-    chain = {f"s{at}": schema("S", f"s{at + 1}") for at in range(DEEPEST + 1)}
+    chain = {f"s{at}": schema("S", f"s{at + 1}") for at in range(MAX_DEPTH + 1)}
     assert "deeper than 20" in refusal(schema("A", "s0"), chain)
-    wide = {f"w{at}": schema("W") for at in range(MOST_REFERENCES + 1)}
+    wide = {f"w{at}": schema("W") for at in range(MAX_REFERENCES + 1)}
     assert "more than 200 others" in refusal(schema("A", *wide), wide)
-    assert len(resolved(schema("A", *list(wide)[:MOST_REFERENCES]), wide)[0]) == MOST_REFERENCES
+    assert len(resolved(schema("A", *list(wide)[:MAX_REFERENCES]), wide)[0]) == MAX_REFERENCES
     large = {f"l{at}": schema("L" * (1 << 20)) for at in range(5)}
     assert "more than 4194304 bytes" in refusal(schema("A", *large), large)

@@ -33,7 +33,7 @@ _NAMES = {
 _BASIC_CONSTRAINTS, _ALTERNATIVE_NAMES = b"\x55\x1d\x13", b"\x55\x1d\x11"
 _EXPLICIT_0, _EXPLICIT_3, _DNS_NAME, _IP_ADDRESS = 0xA0, 0xA3, 0x82, 0x87
 _UTC_TIME, _GENERALIZED_TIME, _BMP_STRING = 0x17, 0x18, 0x1E
-_MOST_NAMES = 100
+_MAX_NAMES = 100
 # As much of a name as errors show; a real one has some 100 characters.
 _SHOWN_NAME = 400
 # What separates the parts of a name, and would forge one (RFC 4514, 2.4).
@@ -126,7 +126,7 @@ def _name(content: memoryview) -> str:
             if len(found) != 2 or found[0][0] != OBJECT_ID:
                 raise DerError("a name that is none")
             kind = _NAMES.get(bytes(found[0][1]))
-            if kind is not None and len(parts) < _MOST_NAMES:
+            if kind is not None and len(parts) < _MAX_NAMES:
                 parts.append(f"{kind}={_SPECIAL.sub(_ESCAPED, _text(*found[1]))}")
     name = ",".join(reversed(parts))
     return name if len(name) <= _SHOWN_NAME else f"{name[:_SHOWN_NAME]}…"
@@ -163,7 +163,7 @@ def _extensions(found: list[memoryview]) -> tuple[tuple[str, ...], bool]:
             kind, value = bytes(parts[0][1]), parts[-1][1]
             if kind == _ALTERNATIVE_NAMES:
                 listed = (_alternative_name(tag, content) for tag, content in read_sequence(value))
-                names = tuple(name for name in listed if name)[:_MOST_NAMES]
+                names = tuple(name for name in listed if name)[:_MAX_NAMES]
             elif kind == _BASIC_CONSTRAINTS:
                 constraints = read_sequence(value)
                 is_authority = bool(constraints) and constraints[0][0] == 0x01 and bytes(constraints[0][1]) != b"\0"

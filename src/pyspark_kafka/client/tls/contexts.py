@@ -173,7 +173,7 @@ def known_context(options: TlsOptions) -> TlsContext | None:
 
 
 _WARNED: set[bytes] = set()
-_MOST_WARNED = 1000
+_MAX_WARNED = 1000
 
 
 def warn_of_end(facts: ParsedCertificate, subject: str) -> None:
@@ -184,7 +184,7 @@ def warn_of_end(facts: ParsedCertificate, subject: str) -> None:
         subject: what it is, as the subject of a sentence.
     """
     now = datetime.now(timezone.utc)
-    if facts.not_after - now > WARN_BEFORE or len(_WARNED) >= _MOST_WARNED:
+    if facts.not_after - now > WARN_BEFORE or len(_WARNED) >= _MAX_WARNED:
         return
     known = hashlib.sha256(facts.der).digest()
     if known in _WARNED:

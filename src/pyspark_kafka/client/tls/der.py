@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 INTEGER, OCTET_STRING, OBJECT_ID, SEQUENCE = 0x02, 0x04, 0x06, 0x30
 _CONSTRUCTED = 0x20
 # Stores nest some ten levels deep.
-_MOST_LEVELS = 40
+_MAX_LEVELS = 40
 
 
 class DerError(ValueError):
@@ -94,7 +94,7 @@ def most_iterations(data: bytes) -> int:
                 break  # An octet string that holds something else.
             if tag == INTEGER and before == OCTET_STRING and len(content):
                 highest = max(highest, int.from_bytes(content[:9], "big"))
-            if level < _MOST_LEVELS and (tag & _CONSTRUCTED or tag == OCTET_STRING):
+            if level < _MAX_LEVELS and (tag & _CONSTRUCTED or tag == OCTET_STRING):
                 pending.append((content, level + 1))
             before = tag
     return highest

@@ -49,7 +49,7 @@ _PRIMITIVE_TYPES = {
     "string": pa.string(),
 }
 # Records that are used again and again make columns much larger than the schema's text.
-_MOST_PARTS = 20_000
+_MAX_PARTS = 20_000
 # The unions that are one column of numbers, as in Spark's from_avro.
 _NUMBERS = {frozenset(("int", "long")): "long", frozenset(("float", "double")): "double"}
 
@@ -133,9 +133,9 @@ class _Columns:
     def count(self, given: Type, within: tuple[str, ...]) -> None:
         """Raise if a column has too many parts, before any of them is built."""
         self._parts += 1
-        if self._parts > _MOST_PARTS:
+        if self._parts > _MAX_PARTS:
             raise invalid_schema(
-                f"with recursiveFieldMaxDepth {self._most} it has more than {_MOST_PARTS} parts as columns",
+                f"with recursiveFieldMaxDepth {self._most} it has more than {_MAX_PARTS} parts as columns",
                 "Set option 'recursiveFieldMaxDepth' to a smaller number, or name the fields to read with .schema().",
             )
         found = self._schema.resolve(given)
@@ -152,8 +152,8 @@ class _Columns:
     def build(self, given: Type, wanted: pa.DataType | None, within: tuple[str, ...], path: str) -> AvroColumn | None:
         """Return the column of a type within some records; None if it is left out, as a record that holds itself."""
         self._parts += 1
-        if self._parts > _MOST_PARTS:
-            raise invalid_schema(f"as columns it has more than {_MOST_PARTS} parts")
+        if self._parts > _MAX_PARTS:
+            raise invalid_schema(f"as columns it has more than {_MAX_PARTS} parts")
         branches = branches_of(self._schema, given)
         if branches is not None:
             if len(branches) == 1:

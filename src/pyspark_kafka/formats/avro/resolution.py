@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.avro.schema import Field, Type
 
 # Unions and records that are used again and again make a tree much larger than the schemas' texts.
-_MOST_STEPS = 100_000
+_MAX_STEPS = 100_000
 _INT32 = -(1 << 31), (1 << 31) - 1
 _INT64 = -(1 << 63), (1 << 63) - 1
 _DAY_MS = 86_400_000
@@ -95,8 +95,8 @@ class _Resolution:
 
     def check_size(self) -> None:
         """Raise if there are too many steps."""
-        if self._steps > _MOST_STEPS:
-            raise invalid_schema(f"to read it takes more than {_MOST_STEPS} steps")
+        if self._steps > _MAX_STEPS:
+            raise invalid_schema(f"to read it takes more than {_MAX_STEPS} steps")
 
     def step(self, written: Type, wanted: Type, column: AvroColumn, path: str) -> Any:
         """Return the step for one type of the writer into a column."""
@@ -230,8 +230,8 @@ class _Resolution:
         reading, found = _variant.kernel.reading, self._writer.resolve(given)
         if isinstance(found, Record):
             if found.name not in self._skipped:
-                if self._least(found) == 0 and self._count_empty(found) > _MOST_STEPS:
-                    raise invalid_schema(f"record '{found.name}' has more than {_MOST_STEPS} parts without a byte")
+                if self._least(found) == 0 and self._count_empty(found) > _MAX_STEPS:
+                    raise invalid_schema(f"record '{found.name}' has more than {_MAX_STEPS} parts without a byte")
                 self._skipped[found.name] = nested = reading.SkipNested()
                 nested.set(reading.ReadRecord(None, [self._skip(each.type) for each in found.fields]))
             return self._skipped[found.name]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.schemas import NamedSchema
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
-_DEEPEST = 64
-_LARGEST_JSON = 1 << 20
+_MAX_DEPTH = 64
+_MAX_JSON = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,8 @@ def parse_schema(text: str, references: Sequence[NamedSchema] = ()) -> Schema:
             facts={"package": "fastavro"},
         ) from error
     size = len(text) + sum(len(each.text) for each in references)
-    if size > _LARGEST_JSON:
-        raise invalid_schema(f"it has {size} characters, more than {_LARGEST_JSON}")
+    if size > _MAX_JSON:
+        raise invalid_schema(f"it has {size} characters, more than {_MAX_JSON}")
     known: dict[str, Any] = {}
     named: dict[str, Fixed | Enum | Record] = {}
     for each in (*(reference.text for reference in references), text):
@@ -193,8 +193,8 @@ def invalid_schema(
 
 
 def _convert(parsed: Any, named: dict[str, Fixed | Enum | Record], depth: int) -> Type:
-    if depth > _DEEPEST:
-        raise invalid_schema(f"it nests more than {_DEEPEST} types")
+    if depth > _MAX_DEPTH:
+        raise invalid_schema(f"it nests more than {_MAX_DEPTH} types")
     if isinstance(parsed, list):
         return Union(tuple(_convert(branch, named, depth + 1) for branch in parsed))
     if isinstance(parsed, str):

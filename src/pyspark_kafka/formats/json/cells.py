@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # `{},` in a list.
-_SHORTEST_ITEM = 3
+_MIN_ITEM_BYTES = 3
 
 
 def widest_item(kind: pa.DataType) -> int:
     """Return how many cells the widest item of a list or map has, at any depth; 0 if the bytes of all are enough."""
     widest = max((_width(each) for each in _item_types(kind)), default=0)
-    return widest if widest > CELLS_PER_BYTE * _SHORTEST_ITEM else 0
+    return widest if widest > CELLS_PER_BYTE * _MIN_ITEM_BYTES else 0
 
 
 def may_have_many(text: bytes, widest: int) -> bool:

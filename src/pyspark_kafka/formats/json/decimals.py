@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 # Digits before the point that it reads without an exponent; and all of them with one.
-_MOST_DIGITS = 99
-_MOST_WITH_EXPONENT = 38
-_LONGEST_EXPONENT = 4
+_MAX_DIGITS = 99
+_MAX_WITH_EXPONENT = 38
+_MAX_EXPONENT = 4
 # Beyond the exponents of a double on either side.
 _FAR = 400
 # A text as a whole, which is left as it is, or what looks like a number outside of texts.
@@ -25,12 +25,12 @@ _TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"|[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?', re
 _OF_JSON = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _ZERO = re.compile(rb"-?[0.]+[eE]")
 _NUMBER = re.compile(r"[-+]?([0-9]*)(?:\.([0-9]*))?(?:[eE]([-+]?)([0-9]+))?", re.ASCII)
-# `1e9` and what is behind it.
-_LEAST = 6
+# `1e9`, with the text after it.
+_MIN_LENGTH = 6
 # Two digits at this distance, if all between them are some.
 _STEP = 49
 # How far the begin and the end of a number are looked for; beyond that it is one in any case.
-_MOST_STEPS = 64
+_MAX_STEPS = 64
 
 
 def _table(characters: bytes) -> Any:
@@ -56,7 +56,7 @@ def find_suspects(values: pa.Array) -> list[int]:
         return []
     ends = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]
     text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
-    if len(text) < _LEAST:
+    if len(text) < _MIN_LENGTH:
         return []
     # Many times as fast as an expression. Most texts have few digits before an e; those that do, as UUIDs, end soon.
     places = [_exponents(text, np.flatnonzero((text[1:-1] | 32) == 101) + 1), _long_runs(text)]
@@ -75,7 +75,7 @@ def _exponents(text: Any, places: Any) -> Any:
     first, last = places - 1, places + 1
     last = last + ((text[last] == 43) | (text[last] == 45))
     last = np.minimum(last, len(text) - 1)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         back, ahead = _IN_NUMBER[text[first]] & (first > 0), _IS_DIGIT[text[last]] & (last < len(text) - 1)
         if not (back.any() or ahead.any()):
             break
@@ -128,12 +128,12 @@ def is_misread(text: str) -> bool:
         return False
     whole, fraction, sign, exponent = found[1].lstrip("0"), found[2] or "", found[3], found[4]
     if exponent is None:
-        return len(whole) > _MOST_DIGITS
+        return len(whole) > _MAX_DIGITS
     exponent = exponent.lstrip("0")
-    if len(exponent) > _LONGEST_EXPONENT or len(found[1]) + len(fraction) > _MOST_WITH_EXPONENT:
+    if len(exponent) > _MAX_EXPONENT or len(found[1]) + len(fraction) > _MAX_WITH_EXPONENT:
         return True
     # A number that is far smaller than any digit of a decimal is zero, before its exponent is used.
-    return sign == "-" and _MOST_WITH_EXPONENT - len(fraction) < int(exponent or 0) < _MOST_DIGITS
+    return sign == "-" and _MAX_WITH_EXPONENT - len(fraction) < int(exponent or 0) < _MAX_DIGITS
 
 
 def _rewritten(text: bytes) -> bytes:
@@ -143,7 +143,7 @@ def _rewritten(text: bytes) -> bytes:
         return sign + b"0"
     if number is None or number.adjusted() > _FAR:
         return sign + b"1e9999"
-    if number.adjusted() > _MOST_DIGITS:
+    if number.adjusted() > _MAX_DIGITS:
         # Beyond every decimal; of a double the digits that count.
         return f"{number:.60e}".encode()
     return f"{number:f}".encode()

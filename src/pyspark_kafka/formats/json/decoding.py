@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.json.time_patterns import TimePatterns
 
 # Text that is read at a time: it bounds memory, and keeps offsets within 32 bits.
-_MOST_TEXT = 64 << 20
+_MAX_TEXT = 64 << 20
 # What is decoded at a time: more than the caches hold takes twice as long, and one bad value costs a whole chunk.
 _CHUNK_ROWS = 1024
 _CHUNK_BYTES = 1 << 20
@@ -105,7 +105,7 @@ class JsonDecoder:
         budget = cell_budget() if budget is None else budget
         bad: list[BadValue] = []
         columns = []
-        for at, part in split_by_size(values, _MOST_TEXT):
+        for at, part in split_by_size(values, _MAX_TEXT):
             rows = _rows_of_chunk(part)
             for start in range(0, len(part), rows):
                 chunk = part.slice(start, rows).cast(_binary(part.type))

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.json.schema_documents import SchemaResource
     from pyspark_kafka.formats.schemas import NamedSchema
 
-_LARGEST = 4 << 20
-_DEEPEST = 64
+_MAX_BYTES = 4 << 20
+_MAX_DEPTH = 64
 # Definitions that are used again and again make a type much larger than its text.
-_MOST_PARTS = 20_000
-_MOST_NAME_BYTES = 4 << 20
+_MAX_PARTS = 20_000
+_MAX_NAME_BYTES = 4 << 20
 _FORMATS = {"date-time": pa.timestamp("us", "UTC"), "date": pa.date32()}
 _NULL = "null"
-_LONGEST_PATH = 1000
+_MAX_PATH = 1000
 
 
 def parse_json_schema(text: str, references: Sequence[NamedSchema] = ()) -> pa.DataType:
@@ -69,13 +69,13 @@ def parse_json_schema(text: str, references: Sequence[NamedSchema] = ()) -> pa.D
         StructType(struct<id: int64>)
     """
     size = len(text) + sum(len(each.text) for each in references)
-    if size > _LARGEST:
-        raise _invalid(f"it has {size} characters, more than {_LARGEST}")
+    if size > _MAX_BYTES:
+        raise _invalid(f"it has {size} characters, more than {_MAX_BYTES}")
     documents = {each.name: _load(each.text, f"its reference '{each.name}'") for each in references}
     try:
         return _SchemaReader(_load(text, "it"), documents).read()
     except RecursionError as error:
-        raise _invalid(f"it nests more than {_DEEPEST} types") from error
+        raise _invalid(f"it nests more than {_MAX_DEPTH} types") from error
     except ValueError as error:
         # urllib, of an address such as http://[
         raise _invalid(f"an $id or a $ref is no address: {str(error)[:100]}") from error
@@ -104,8 +104,8 @@ class _SchemaPart:
         self.resource, self.path, self.depth, self.within = resource, path, depth, within
 
     def inner(self, path: str) -> _SchemaPart:
-        if self.depth >= _DEEPEST:
-            raise _invalid(f"it nests more than {_DEEPEST} types")
+        if self.depth >= _MAX_DEPTH:
+            raise _invalid(f"it nests more than {_MAX_DEPTH} types")
         return _SchemaPart(self.resource, path, self.depth + 1, self.within)
 
     def entered(self, schema: Any) -> _SchemaPart:
@@ -115,8 +115,8 @@ class _SchemaPart:
     def behind(self, key: str, resource: SchemaResource) -> _SchemaPart:
         if key in self.within:
             raise self.fault("holds itself, which the type of a column cannot")
-        if len(self.within) >= 2 * _DEEPEST:
-            raise _invalid(f"it nests more than {_DEEPEST} types")
+        if len(self.within) >= 2 * _MAX_DEPTH:
+            raise _invalid(f"it nests more than {_MAX_DEPTH} types")
         return _SchemaPart(resource, self.path, self.depth, (*self.within, key))
 
     def fault(self, reason: str) -> SchemaError:
@@ -137,8 +137,8 @@ class _SchemaReader:
 
     def _type(self, schema: Any, place: _SchemaPart) -> pa.DataType:
         self._parts += 1
-        if self._parts > _MOST_PARTS:
-            raise _invalid(f"it has more than {_MOST_PARTS} parts")
+        if self._parts > _MAX_PARTS:
+            raise _invalid(f"it has more than {_MAX_PARTS} parts")
         if not isinstance(schema, dict):
             raise place.fault("may be anything" if schema is True else "has no schema")
         place = place.entered(schema)
@@ -193,8 +193,8 @@ class _SchemaReader:
     def _fields(self, properties: dict[str, Any], place: _SchemaPart) -> list[pa.Field]:
         # What is referred to again and again has its names again and again.
         self._name_bytes += sum(len(name.encode(errors="surrogatepass")) for name in properties)
-        if self._name_bytes > _MOST_NAME_BYTES:
-            raise _invalid(f"its columns have names of more than {_MOST_NAME_BYTES} bytes together")
+        if self._name_bytes > _MAX_NAME_BYTES:
+            raise _invalid(f"its columns have names of more than {_MAX_NAME_BYTES} bytes together")
         return [
             pa.field(name, self._type(each, place.inner(f"{place.path}.{name}" if place.path else name)))
             for name, each in properties.items()
@@ -309,7 +309,7 @@ def _with_type(branch: Any, around: dict[str, Any]) -> Any:
 
 
 def _named(path: str) -> str:
-    shown = path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…"
+    shown = path if len(path) <= _MAX_PATH else f"{path[:_MAX_PATH]}…"
     return f"column '{shown}'" if path else "the document"
 
 

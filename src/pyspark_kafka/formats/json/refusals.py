@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # A part that is refused is divided by this: more divisions have more calls, fewer decode good values more often.
 _DIVISION = 8
 # Fields with bad values in one batch that are searched one after the other; then all at once, as each takes its time.
-_MOST_SEARCHES = 4
+_MAX_SEARCHES = 4
 _FIELD = "whilst decoding field '"
 # Only where the text begins: what follows may quote a value.
 _ERROR = re.compile(rf"(?:C Data interface error: )?Json error: (?={_FIELD})")
@@ -46,7 +46,7 @@ class RefusalSearch:
             ValueError: each value is good alone.
         """
         self._searches += 1
-        path = self._path(texts, error) if self._searches <= _MOST_SEARCHES else ()
+        path = self._path(texts, error) if self._searches <= _MAX_SEARCHES else ()
         found: dict[int, str | None] = {}
         if path:
             # An error names a part of the field, if that is where the value is bad.

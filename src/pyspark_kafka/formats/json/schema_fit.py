@@ -21,7 +21,7 @@ from pyspark_kafka.formats.projection import missing_field
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_MOST_REFERENCES = 64
+_MAX_REFERENCES = 64
 
 
 class JsonSchemaFit:
@@ -116,7 +116,7 @@ class JsonSchemaFit:
     def _takes_null(self, given: Any) -> bool:
         """Whether a schema takes null, as far as that is checked."""
         left = [given]
-        for _ in range(_MOST_REFERENCES):
+        for _ in range(_MAX_REFERENCES):
             if not left:
                 return False
             found = left.pop()
@@ -133,7 +133,7 @@ class JsonSchemaFit:
 
     def _resolved(self, given: Any) -> dict[str, Any] | None:
         """Return a schema behind references and beside null; None if it says nothing that is checked."""
-        for _ in range(_MOST_REFERENCES):
+        for _ in range(_MAX_REFERENCES):
             if not isinstance(given, dict) or (given is not self._root and isinstance(given.get("$id"), str)):
                 return None
             if isinstance(given.get("$ref"), str):

@@ -37,10 +37,10 @@ _MONTHS = (
 )
 # An offset with or without a colon, of hours alone or with minutes.
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?", re.ASCII)
-_MOST_OFFSET_S = 18 * 3600
+_MAX_OFFSET_S = 18 * 3600
 _DAY_US = 86_400_000_000
 _MICROS = {"s": 1_000_000, "ms": 1000, "us": 1}
-_LONGEST = 100
+_MAX_LENGTH = 100
 # What Java reserves, and what would be read as a letter.
 _RESERVED = "{}#"
 
@@ -188,7 +188,8 @@ def time_pattern(option: str, pattern: str, *, of_dates: bool) -> TimePattern:
         return _parsed(pattern, of_dates)
     except ValueError as error:
         raise OptionError(
-            f"Option '{option}' is {pattern[:_LONGEST]!r}, which cannot be used: {error}. Nothing was read or written.",
+            f"Option '{option}' is {pattern[:_MAX_LENGTH]!r}, which cannot be used: {error}. "
+            "Nothing was read or written.",
             condition="OPTION_INVALID",
             hint="Use the letters y M d H h a m s S X x Z VV, texts in quotes, and [ ] around what may be missing; or "
             "make the field a STRING, and convert it with Spark's to_timestamp or to_date.",
@@ -198,8 +199,8 @@ def time_pattern(option: str, pattern: str, *, of_dates: bool) -> TimePattern:
 
 @cache
 def _parsed(pattern: str, of_dates: bool) -> TimePattern:
-    if not pattern or len(pattern) > _LONGEST:
-        raise ValueError(f"it must have 1 to {_LONGEST} characters")
+    if not pattern or len(pattern) > _MAX_LENGTH:
+        raise ValueError(f"it must have 1 to {_MAX_LENGTH} characters")
     parts = _split(pattern)
     seen: list[str] = []
     expression, before = "", None
@@ -354,7 +355,7 @@ def _fixed_offset(text: str) -> int | None:
         return None
     hours, minutes = int(match[2]), int(match[3] or 0)
     seconds = hours * 3600 + minutes * 60
-    if minutes > 59 or seconds > _MOST_OFFSET_S:
+    if minutes > 59 or seconds > _MAX_OFFSET_S:
         return None
     return -seconds if match[1] == "-" else seconds
 

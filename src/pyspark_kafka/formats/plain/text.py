@@ -13,7 +13,7 @@ from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
 if TYPE_CHECKING:
     from pyspark_kafka.formats.bounds import SizeBudget
 
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 
 
 class TextDecoder:
@@ -41,7 +41,7 @@ class TextDecoder:
         del budget
         bad: list[BadValue] = []
         columns = []
-        for at, part in split_by_size(values, _MOST_BYTES):
+        for at, part in split_by_size(values, _MAX_BYTES):
             if skipped:
                 # With its default, or a larger one, pyarrow 25 computes a negative size of its buffers.
                 part = pc.binary_slice(part, skipped, (1 << 31) - 1)  # noqa: PLW2901

@@ -49,9 +49,9 @@ _WIDENED = {
     "bytes": ("string",),
     "string": ("bytes",),
 }
-_DEEPEST = 64
+_MAX_DEPTH = 64
 # Files of schemas, and verdicts on messages.
-_MOST_KEPT = 1000
+_MAX_KEPT = 1000
 
 
 def read_message(given: RegisteredSchema, name: str | None) -> Any:
@@ -146,7 +146,7 @@ class MessageDecoder:
         file = self._files.get(schema_id)
         if file is None:
             file = _read_file(self._registry.schema_by_id(schema_id))
-            if len(self._files) >= _MOST_KEPT:
+            if len(self._files) >= _MAX_KEPT:
                 # The oldest: ids come in runs.
                 del self._files[next(iter(self._files))]
             self._files[schema_id] = file
@@ -158,7 +158,7 @@ class MessageDecoder:
         """Return why a message of a schema is not the reader's; None if it is."""
         key = (schema_id, path)
         if key not in self._faults:
-            if len(self._faults) >= _MOST_KEPT:
+            if len(self._faults) >= _MAX_KEPT:
                 self._faults.clear()
             self._faults[key] = self._compare(path, file, framing)
         return self._faults[key]
@@ -275,7 +275,7 @@ def _by_path(places: Any, rows: Any) -> Iterator[tuple[int, Any]]:
 def _misfit(written: Any, wanted: Any, seen: set[tuple[str, str]], depth: int = 0) -> str | None:
     """Return which field the writer writes in a form that the reader would misread; None if there is none."""
     pair = (written.full_name, wanted.full_name)
-    if pair in seen or depth > _DEEPEST:
+    if pair in seen or depth > _MAX_DEPTH:
         return None
     seen.add(pair)
     numbers = {each.number: each for each in written.fields}

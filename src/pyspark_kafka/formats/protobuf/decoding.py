@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Bytes that are read at a time: it bounds memory, and keeps offsets within 32 bits.
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 # Values that are read at a time: one that is bad costs a whole chunk.
 _CHUNK_ROWS = 2048
 _NO_MESSAGE = "it is no message of its schema"
@@ -74,7 +74,7 @@ class ProtobufDecoder:
         good = np.ones(len(values), bool)
         good[[each.row for each in bad]] = False
         columns = []
-        for at, part in split_by_size(values, _MOST_BYTES):
+        for at, part in split_by_size(values, _MAX_BYTES):
             if skipped:
                 # With its default, or a larger one, pyarrow 25 computes a negative size of its buffers.
                 part = pc.binary_slice(part, skipped, (1 << 31) - 1)  # noqa: PLW2901

@@ -9,17 +9,17 @@ import pyarrow as pa
 from pyspark_kafka.errors import MissingDependencyError, SchemaError, listed
 from pyspark_kafka.formats.protobuf.unrolling import unroll_message
 
-_LARGEST = 4 << 20
+_MAX_BYTES = 4 << 20
 _WELL_KNOWN = "google/protobuf/"
 # Messages that are used again and again make columns much larger than their text; ptars ends the process by then.
-_MOST_PARTS = 20_000
+_MAX_PARTS = 20_000
 # 16 bytes each.
-_MOST_NUMBERS = 1_000_000
+_MAX_NUMBERS = 1_000_000
 # Messages that ptars makes days and times of. They may have what those cannot: a month without a day, 24:00, no day at
 # all; ptars reads such a date as 1970-01-01.
 _DATES = ("google.type.Date", "google.type.TimeOfDay")
 # Arrow has types of 64 levels.
-_DEEPEST = 60
+_MAX_DEPTH = 60
 _SMALLER = (
     "Name a message with fewer fields or levels with 'valueMessage', or read the column as bytes, without a format."
 )
@@ -48,8 +48,8 @@ def find_message(file_set: bytes, name: str | None = None) -> Any:
         from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415 - optional
     except ImportError as error:
         raise missing_package("protobuf") from error
-    if len(file_set) > _LARGEST:
-        raise _invalid(f"it has {len(file_set)} bytes, more than {_LARGEST}")
+    if len(file_set) > _MAX_BYTES:
+        raise _invalid(f"it has {len(file_set)} bytes, more than {_MAX_BYTES}")
     pool = descriptor_pool.DescriptorPool()
     last = ""
     try:
@@ -218,14 +218,14 @@ def _check_size(descriptor: Any) -> None:
             # A message within itself becomes bytes.
             if inner is not None and inner.full_name not in within:
                 left.append((inner, within | {inner.full_name}, depth + (2 if _is_list(each) else 1)))
-        if depth > _DEEPEST:
-            raise _invalid(f"message '{descriptor.full_name}' nests more than {_DEEPEST} types", _SMALLER)
-        if parts > _MOST_PARTS:
-            raise _invalid(f"message '{descriptor.full_name}' has more than {_MOST_PARTS} parts", _SMALLER)
-        if sum(numbers.values()) > _MOST_NUMBERS:
+        if depth > _MAX_DEPTH:
+            raise _invalid(f"message '{descriptor.full_name}' nests more than {_MAX_DEPTH} types", _SMALLER)
+        if parts > _MAX_PARTS:
+            raise _invalid(f"message '{descriptor.full_name}' has more than {_MAX_PARTS} parts", _SMALLER)
+        if sum(numbers.values()) > _MAX_NUMBERS:
             raise _invalid(
                 f"message '{message.full_name}' has field number {numbers.get(message.full_name, 0)}; the largest "
-                f"numbers of all its messages may be {_MOST_NUMBERS} together",
+                f"numbers of all its messages may be {_MAX_NUMBERS} together",
                 "Use smaller numbers, or read the column as bytes, without a format.",
             )
 

@@ -9,10 +9,10 @@ import re
 
 from pyspark_kafka.formats.zigzag import put_zigzag, read_zigzag
 
-_MOST_LEVELS = 16
+_MAX_LEVELS = 16
 _REFERENCE = re.compile(rb"[\x03-\x7f]\x0a[\x01-\x7d][A-Za-z_][A-Za-z0-9_]{0,124}")
 # Of a number of 32 bits.
-_MOST_BYTES = 5
+_MAX_BYTES = 5
 
 
 class MessageIndexError(ValueError):
@@ -39,7 +39,7 @@ def read_message_index(value: bytes, start: int) -> tuple[tuple[int, ...], int]:
     count, at = _read_index(value, start)
     if count == 0:
         return (0,), at
-    if not 0 < count <= _MOST_LEVELS:
+    if not 0 < count <= _MAX_LEVELS:
         raise MessageIndexError(f"it names a message of {count} levels")
     path = []
     for _ in range(count):
@@ -107,7 +107,7 @@ def read_glue_index(value: bytes, start: int) -> tuple[int, int]:
     Source: the AWS Glue Schema Registry library, `ProtobufWireFormatEncoder`: a varint without a sign.
     """
     raw = 0
-    for count, byte in enumerate(value[start : start + _MOST_BYTES]):
+    for count, byte in enumerate(value[start : start + _MAX_BYTES]):
         raw |= (byte & 0x7F) << (7 * count)
         if byte < 0x80:
             return raw, start + count + 1
@@ -125,10 +125,10 @@ def write_glue_index(place: int) -> bytes:
 
 
 def _read_index(value: bytes, at: int) -> tuple[int, int]:
-    found = read_zigzag(value, at, _MOST_BYTES)
+    found = read_zigzag(value, at, _MAX_BYTES)
     if found is None:
-        short = len(value) - at < _MOST_BYTES
+        short = len(value) - at < _MAX_BYTES
         raise MessageIndexError(
-            "it ends before its message" if short else f"the index of its message has more than {_MOST_BYTES} bytes"
+            "it ends before its message" if short else f"the index of its message has more than {_MAX_BYTES} bytes"
         )
     return found

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
 
-_LARGEST = 4 << 20
-_MOST_FILES = 500
-_LONGEST_S = 30
+_MAX_BYTES = 4 << 20
+_MAX_FILES = 500
+_MAX_SECONDS = 30
 # Schemas that a process keeps compiled: a worker reads those of several queries.
 _KEPT = 64
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
@@ -71,10 +71,10 @@ def read_file_set(given: RegisteredSchema) -> bytes:
 @lru_cache(maxsize=_KEPT)
 def _read(text: str, references: tuple[NamedSchema, ...]) -> bytes:
     size = len(text) + sum(len(each.text) for each in references)
-    if size > _LARGEST:
-        raise _unusable(f"it has {size} characters, more than {_LARGEST}")
-    if len(references) > _MOST_FILES:
-        raise _unusable(f"it needs {len(references)} others, more than {_MOST_FILES}")
+    if size > _MAX_BYTES:
+        raise _unusable(f"it has {size} characters, more than {_MAX_BYTES}")
+    if len(references) > _MAX_FILES:
+        raise _unusable(f"it needs {len(references)} others, more than {_MAX_FILES}")
     data = _decoded(text)
     if data is None:
         return _compile(text, references)
@@ -211,10 +211,10 @@ def _run(arguments: list[str], folder: str) -> None:
     command = [sys.executable, "-c", _PROTOC, modules, *arguments]
     try:
         done = subprocess.run(  # noqa: S603 - our own program; names are checked before
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_LONGEST_S, check=False
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_MAX_SECONDS, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise _not_compiled(f"protoc did not end within {_LONGEST_S} seconds") from error
+        raise _not_compiled(f"protoc did not end within {_MAX_SECONDS} seconds") from error
     except OSError as error:
         raise _not_compiled(f"protoc did not start: {error.strerror}") from error
     if done.returncode < 0:

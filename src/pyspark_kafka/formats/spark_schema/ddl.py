@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_kafka.formats.spark_schema.types import (
-    DEEPEST,
-    LARGEST_TEXT,
-    MOST_COLUMNS,
+    MAX_COLUMNS,
+    MAX_DEPTH,
+    MAX_TEXT_BYTES,
     SIMPLE_TYPES,
     UNREADABLE,
     columns_error,
@@ -74,8 +74,8 @@ class _DdlToken(NamedTuple):
 
 
 def _tokens(text: str) -> list[_DdlToken]:
-    if len(text) > LARGEST_TEXT:
-        raise ValueError(f"it has {len(text)} characters, more than {LARGEST_TEXT}")
+    if len(text) > MAX_TEXT_BYTES:
+        raise ValueError(f"it has {len(text)} characters, more than {MAX_TEXT_BYTES}")
     found = []
     at = 0
     while at < len(text):
@@ -139,8 +139,8 @@ class _DdlParser:
 
     def _field(self, depth: int) -> tuple[str, pa.DataType]:
         self._columns += 1
-        if self._columns > MOST_COLUMNS:
-            raise ValueError(f"it has more than {MOST_COLUMNS} columns")
+        if self._columns > MAX_COLUMNS:
+            raise ValueError(f"it has more than {MAX_COLUMNS} columns")
         name = self._name()
         self._skip(":")
         kind = self._type(depth)
@@ -163,8 +163,8 @@ class _DdlParser:
         return token.text
 
     def _type(self, depth: int) -> pa.DataType:
-        if depth > DEEPEST:
-            raise ValueError(f"it nests more than {DEEPEST} types")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"it nests more than {MAX_DEPTH} types")
         token = self._next()
         name = token.text.lower()
         if token.kind == "name":

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.formats.spark_schema.types import (
-    DEEPEST,
-    LARGEST_TEXT,
-    MOST_COLUMNS,
+    MAX_COLUMNS,
+    MAX_DEPTH,
+    MAX_TEXT_BYTES,
     SIMPLE_TYPES,
     UNREADABLE,
     columns_error,
@@ -47,15 +47,15 @@ def parse_schema_json(text: str) -> pa.StructType:
     """
     import json  # noqa: PLC0415 - the other language does not need it
 
-    if len(text) > LARGEST_TEXT:
-        raise columns_error("JSON of Spark's schema", f"it has {len(text)} characters, more than {LARGEST_TEXT}")
+    if len(text) > MAX_TEXT_BYTES:
+        raise columns_error("JSON of Spark's schema", f"it has {len(text)} characters, more than {MAX_TEXT_BYTES}")
     try:
         parsed = json.loads(text)
         if not is_schema_json(parsed):
             raise ValueError('it is not {"type":"struct","fields":[…]}')  # noqa: TRY301 - one place makes the error
         return _StructReader().read(parsed, "", 0)
     except RecursionError as error:
-        raise columns_error("JSON of Spark's schema", f"it nests more than {DEEPEST} types") from error
+        raise columns_error("JSON of Spark's schema", f"it nests more than {MAX_DEPTH} types") from error
     except ValueError as error:
         raise columns_error("JSON of Spark's schema", str(error)[:300]) from error
 
@@ -68,8 +68,8 @@ class _StructReader:
 
     def read(self, given: Any, path: str, depth: int) -> pa.DataType:
         place = f"column '{path}'" if path else "the schema"
-        if depth > DEEPEST:
-            raise ValueError(f"it nests more than {DEEPEST} types")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"it nests more than {MAX_DEPTH} types")
         if isinstance(given, str):
             return _simple(given, place)
         if not isinstance(given, dict):
@@ -88,8 +88,8 @@ class _StructReader:
 
     def _field(self, given: Any, path: str, depth: int) -> tuple[str, pa.DataType]:
         self._columns += 1
-        if self._columns > MOST_COLUMNS:
-            raise ValueError(f"it has more than {MOST_COLUMNS} columns")
+        if self._columns > MAX_COLUMNS:
+            raise ValueError(f"it has more than {MAX_COLUMNS} columns")
         name = given.get("name") if isinstance(given, dict) else None
         if not isinstance(name, str) or not name:
             raise ValueError("a field has no name")

@@ -11,10 +11,10 @@ from pyspark_kafka.errors import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LARGEST_TEXT = 1 << 20
-DEEPEST = 64
-MOST_COLUMNS = 10_000
-MOST_DIGITS = 38
+MAX_TEXT_BYTES = 1 << 20
+MAX_DEPTH = 64
+MAX_COLUMNS = 10_000
+MAX_DIGITS = 38
 
 SIMPLE_TYPES = {
     "boolean": pa.bool_(),
@@ -82,8 +82,8 @@ def decimal_type(precision: int, scale: int) -> pa.DataType:
     Raises:
         ValueError: Spark has no such decimal, with the end of a sentence.
     """
-    if not 0 < precision <= MOST_DIGITS or not 0 <= scale <= precision:
-        raise ValueError(f"there is no DECIMAL({precision},{scale}): at most {MOST_DIGITS} digits, scale within them")
+    if not 0 < precision <= MAX_DIGITS or not 0 <= scale <= precision:
+        raise ValueError(f"there is no DECIMAL({precision},{scale}): at most {MAX_DIGITS} digits, scale within them")
     return pa.decimal128(precision, scale)
 
 

@@ -128,7 +128,7 @@ def test_bad_values_of_a_large_batch_keep_the_others_in_place() -> None:
 
 
 def test_text_beyond_one_call_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark_kafka.formats.json.decoding._MOST_TEXT", 20)
+    monkeypatch.setattr("pyspark_kafka.formats.json.decoding._MAX_TEXT", 20)
     texts = [b'{"a":%d}' % row for row in range(9)] + [b'{"s":"%s"}' % (b"x" * 50)]
     assert rows(A, *texts) == [*({"a": row, "s": None} for row in range(9)), {"a": None, "s": "x" * 50}]
 

@@ -115,7 +115,7 @@ def test_a_prefix_is_skipped() -> None:
 
 
 def test_values_beyond_one_call_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark_kafka.formats.protobuf.decoding._MOST_BYTES", 5)
+    monkeypatch.setattr("pyspark_kafka.formats.protobuf.decoding._MAX_BYTES", 5)
     texts = [everything()[1](i=number).SerializeToString() for number in range(1, 9)]
     assert [row["i"] for row in rows(*texts)] == list(range(1, 9))
 

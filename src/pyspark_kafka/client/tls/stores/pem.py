@@ -18,7 +18,7 @@ _LINE = re.compile(r"-----(BEGIN|END) ([A-Z0-9 ]{1,40})-----")
 # "Proc-Type: 4,ENCRYPTED" and "DEK-Info: …", of keys that OpenSSL encrypted in its old form (RFC 1421).
 _HEADER = re.compile(r"[A-Za-z-]+: [^\n]*\n")
 _CERTIFICATES = ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
-_MOST_BLOCKS = 10_000
+_MAX_BLOCKS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ def parse_pem(text: str) -> list[PemBlock]:
         except (binascii.Error, ValueError):
             raise ValueError(f"its {_ordinal(len(blocks) + 1)} block ({label}) is not base64") from None
         blocks.append(PemBlock(label, headers, content))
-        if len(blocks) > _MOST_BLOCKS:
-            raise ValueError(f"it has more than {_MOST_BLOCKS} blocks")
+        if len(blocks) > _MAX_BLOCKS:
+            raise ValueError(f"it has more than {_MAX_BLOCKS} blocks")
     begun = text.count("-----BEGIN ")
     if begun != len(blocks):
         raise ValueError(f"it has {begun} BEGIN lines, but only {len(blocks)} whole blocks: it is cut off or damaged")

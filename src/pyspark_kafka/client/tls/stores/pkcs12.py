@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 # Java's bound of what the derivation of a key may cost (MAX_ITERATION_COUNT of its PKCS12KeyStore).
-MOST_ITERATIONS = 5_000_000
+MAX_ITERATIONS = 5_000_000
 # The object identifier of pkcs8ShroudedKeyBag, which is not encrypted itself.
 _KEY_BAG = bytes.fromhex("060b2a864886f70d010c0a0102")
 
 
-def read_pkcs12(data: bytes, password: str | None, most: int = MOST_ITERATIONS) -> StoreContent:
+def read_pkcs12(data: bytes, password: str | None, most: int = MAX_ITERATIONS) -> StoreContent:
     """Read a PKCS#12 store, with or without a password.
 
     Args:

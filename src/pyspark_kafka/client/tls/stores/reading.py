@@ -10,7 +10,7 @@ from pyspark_kafka.client.tls.der import INTEGER, SEQUENCE, DerError, most_itera
 from pyspark_kafka.client.tls.stores.content import KeyEntry, StoreContent, StoreError, host_name
 from pyspark_kafka.client.tls.stores.jks import MAGIC, read_jks
 from pyspark_kafka.client.tls.stores.pem import parse_pem
-from pyspark_kafka.client.tls.stores.pkcs12 import MOST_ITERATIONS, read_pkcs12
+from pyspark_kafka.client.tls.stores.pkcs12 import MAX_ITERATIONS, read_pkcs12
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import HiddenBytes, check_reference
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TRUSTSTORE, KEYSTORE = "kafka.ssl.truststore", "kafka.ssl.keystore"
 KEY_PASSWORD = "kafka.ssl.key.password"  # noqa: S105 - the name of an option
 # Java's own store of all public authorities has 200 KB.
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 # A sequence without a length that begins with version 3: Bouncy Castle writes stores like this.
 _PKCS12_BER = b"\x30\x80\x02\x01\x03"
 _JCEKS = b"\xce\xce\xce\xce"
@@ -45,15 +45,15 @@ def fetch_store(store: CertificateStore, role: str) -> bytes:
     path = Path(store.location)
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         hint = "Name a file that exists on the driver and on every executor, and that this user can read."
         if "://" in store.location or store.location.startswith(("dbfs:", "file:", "hdfs:")):
             hint = "Name a path of the local file system, not a URL; it must exist on the driver and on every executor."
         raise store_error(role, store, f"cannot be read on host {host_name()}: {reason}", hint) from error
-    if len(data) > _MOST_BYTES:
-        raise store_error(role, store, f"has more than {_MOST_BYTES >> 20} MiB, so it is no certificate store")
+    if len(data) > _MAX_BYTES:
+        raise store_error(role, store, f"has more than {_MAX_BYTES >> 20} MiB, so it is no certificate store")
     if not data:
         raise store_error(role, store, "is empty")
     return HiddenBytes(data)
@@ -140,8 +140,8 @@ def _read_pem(data: bytes) -> StoreContent:
     if not certificates and not keys and blocks:
         raise StoreError(f"has no certificate and no private key, but {', '.join(sorted({b.label for b in blocks}))}")
     for key in keys[:1]:
-        if most_iterations(key.content) > MOST_ITERATIONS:
-            raise StoreError(f"asks for more than {MOST_ITERATIONS} iterations to derive a key")
+        if most_iterations(key.content) > MAX_ITERATIONS:
+            raise StoreError(f"asks for more than {MAX_ITERATIONS} iterations to derive a key")
     entries = tuple(
         KeyEntry("", key.text(), () if number else certificates, key.is_encrypted) for number, key in enumerate(keys)
     )
