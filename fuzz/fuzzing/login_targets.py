@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
-from pyspark_kafka.client.login.guesses import credentials_refused, handshake_refused
+from pyspark_kafka.client.login.errors import credentials_refused, handshake_refused
 from pyspark_kafka.client.login.mechanism import ExchangeError
 from pyspark_kafka.client.login.oauth import OAuthMechanism
-from pyspark_kafka.client.login.scram import MOST_ITERATIONS, ScramMechanism
+from pyspark_kafka.client.login.scram import MAX_ITERATIONS, ScramMechanism
 from pyspark_kafka.client.login.tokens.claims import parse_claims
 from pyspark_kafka.client.login.tokens.endpoint import read_answer
 from pyspark_kafka.client.login.tokens.token import Token
@@ -26,7 +26,7 @@ NONCE = "fuzzer"
 FIRST = f"r={NONCE}server,s=c2FsdA==,i=4096".encode()
 SCRAM_FIRST, SCRAM_FINAL, OAUTH, MECHANISMS = range(4)
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI")
-_LONGEST_ERROR = 8_000
+_MAX_ERROR = 8_000
 _ENDPOINT = TokenEndpoint("https://idp.example/token", "client", Secret(PLANTED))
 
 
@@ -59,7 +59,7 @@ def _scram(message: bytes, *, is_final: bool) -> None:
         require(not is_final, "a server is trusted that does not know the password")
         require(exchange.auth_bytes().startswith(b"c=biws,r=" + NONCE.encode()), "the proof is for another nonce")
         count = int(message.split(b",i=")[1].split(b",")[0])
-        require(4096 <= count <= MOST_ITERATIONS, "too few or too many iterations")
+        require(4096 <= count <= MAX_ITERATIONS, "too few or too many iterations")
     require(not exchange.is_authenticated(), "a server is trusted that does not know the password")
 
 
@@ -96,7 +96,7 @@ def oauth_token(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: ARG00
         _shown(claims.described(0.0), within=1 << 14)
 
 
-def _shown(text: str, *, within: int = _LONGEST_ERROR) -> None:
+def _shown(text: str, *, within: int = _MAX_ERROR) -> None:
     require(PLANTED not in text, "an error has a secret in it")
     require(len(text) <= within, "an error is as long as what a server sends")
     require(text.isprintable(), "an error has control characters in it")

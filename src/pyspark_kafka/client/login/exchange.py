@@ -6,16 +6,16 @@ wait for its response.
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pyspark_kafka.client.login.guesses import credentials_refused, exchange_failed, handshake_refused
-from pyspark_kafka.client.login.hiding import without_secrets
+from pyspark_kafka.client.login.credential_ref import resolve_login
+from pyspark_kafka.client.login.errors import credentials_refused, exchange_failed, handshake_refused
 from pyspark_kafka.client.login.mechanism import ExchangeError
 from pyspark_kafka.client.login.mechanisms import build_mechanism
-from pyspark_kafka.client.login.referred import read_referred
 from pyspark_kafka.client.wire.messages import ErrorCode, SaslAuthenticateRequest, SaslHandshakeRequest
 from pyspark_kafka.errors import OptionError, TransportError
-from pyspark_kafka.options import HiddenBytes
+from pyspark_kafka.options import HiddenBytes, Secret
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import Login
 
 # SCRAM takes 2, Kerberos 3 or 4; a broker that never ends would be asked until the deadline.
-_MOST_ROUNDS = 10
+_MAX_ROUNDS = 10
 
 
 class _Caller(Protocol):
@@ -65,7 +65,7 @@ def authenticate(connection: _Caller, host: str, login: Login | None, deadline: 
             hint="Set kafka.sasl.mechanism and kafka.sasl.jaas.config.",
             facts={"broker": connection.address},
         )
-    login = read_referred(login)
+    login = resolve_login(login)
     where = f"SASL authentication ({login.mechanism}) at {connection.address}"
     machine = build_mechanism(login, host, deadline)
     # Version 0 would send the tokens outside of Kafka's frames; brokers speak version 1 since 1.0.
@@ -86,11 +86,11 @@ def authenticate(connection: _Caller, host: str, login: Login | None, deadline: 
 def _exchange(connection: _Caller, machine: SaslMechanism, login: Login, where: str, deadline: Deadline) -> int:
     """Take turns with the server until both are done; return the lifetime of the session in ms, 0 for no end."""
     session_lifetime_ms = 0
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         deadline.check(where)
         response = connection.call(SaslAuthenticateRequest(auth_bytes=HiddenBytes(machine.auth_bytes())), deadline)
         if response.error_code != ErrorCode.NONE:
-            code, said = response.error_code, without_secrets(response.error_message, login)
+            code, said = response.error_code, _redact(response.error_message, login)
             raise credentials_refused(code, where, machine, said, broker=connection.address)
         session_lifetime_ms = response.session_lifetime_ms or 0
         try:
@@ -103,5 +103,18 @@ def _exchange(connection: _Caller, machine: SaslMechanism, login: Login, where: 
         if machine.is_done():
             break
     if not machine.is_authenticated():
-        raise exchange_failed(where, f"the exchange did not end within {_MOST_ROUNDS} messages")
+        raise exchange_failed(where, f"the exchange did not end within {_MAX_ROUNDS} messages")
     return session_lifetime_ms
+
+
+def _redact(text: str | None, login: Login) -> str | None:
+    """Return a server's text with stars where it repeats a secret of the login.
+
+    A hostile server, or one with careless errors in its password check, could otherwise put the secret into our error.
+    """
+    if text and is_dataclass(login):
+        for field in fields(login):
+            value = getattr(login, field.name)
+            if isinstance(value, Secret):
+                text = value.hidden_in(text)
+    return text

@@ -54,7 +54,7 @@ def build_mechanism(login: Login, host: str, deadline: Deadline) -> SaslMechanis
         region = region_of(login, host)
         return _with_token((login, region), login.renewal, partial(sign_token, login, region), deadline)
     if isinstance(login, ReferredLogin):
-        raise TypeError("the login was not read; see `read_referred`")
+        raise TypeError("the login was not read; see `resolve_login`")
     return ScramMechanism(login)
 
 

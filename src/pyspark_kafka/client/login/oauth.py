@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.login.tokens.token import Token
 
 # A status, a scope and a URL.
-_LONGEST_ERROR = 1 << 14
+_MAX_ERROR = 1 << 14
 # Kafka's brokers allow no skew by default; tokens are made before they are sent, so this much is a clock that differs.
 _SKEW_S = 5.0
 
@@ -124,7 +124,7 @@ def _error_of(message: bytes) -> dict[str, str]:
 
     Source: RFC 7628, chapter 3.2.2.
     """
-    if len(message) > _LONGEST_ERROR:
+    if len(message) > _MAX_ERROR:
         return {"status": f"a message of {len(message)} bytes"}
     try:
         found = json.loads(message)

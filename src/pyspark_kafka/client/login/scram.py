@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ScramLogin
 
 # RFC 7677, chapter 4, and Java's ScramMechanism: fewer would let whoever listens guess the password.
-FEWEST_ITERATIONS = 4096
+MIN_ITERATIONS = 4096
 # Kafka's controller stores at most 16,384 (ScramControlManager). A hostile broker could have a client compute for
 # minutes: this many take a tenth of a second.
-MOST_ITERATIONS = 100_000
+MAX_ITERATIONS = 100_000
 # Names, nonces and salts together have some 200 bytes.
-_LONGEST_MESSAGE = 8192
+_MAX_MESSAGE = 8192
 # base64 of "n,,": no channel binding, no authorization id.
 _CHANNEL = "c=biws"
 _ALGORITHMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -120,9 +120,9 @@ class ScramMechanism:
         # The same nonce again would be a recorded exchange.
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise ExchangeError("the server's nonce does not begin with the client's, or adds nothing to it")
-        if not FEWEST_ITERATIONS <= iterations <= MOST_ITERATIONS:
+        if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
             raise ExchangeError(
-                f"the server asks for {iterations} iterations; {FEWEST_ITERATIONS} to {MOST_ITERATIONS} are accepted"
+                f"the server asks for {iterations} iterations; {MIN_ITERATIONS} to {MAX_ITERATIONS} are accepted"
             )
         salt = _decoded(found["salt"])
         without_proof = f"{_CHANNEL},r={nonce}"
@@ -161,8 +161,8 @@ def escape_name(name: str) -> str:
 
 
 def _text(message: bytes) -> str:
-    if len(message) > _LONGEST_MESSAGE:
-        raise ExchangeError(f"the server's message has {len(message)} bytes, more than {_LONGEST_MESSAGE}")
+    if len(message) > _MAX_MESSAGE:
+        raise ExchangeError(f"the server's message has {len(message)} bytes, more than {_MAX_MESSAGE}")
     try:
         return message.decode()
     except UnicodeDecodeError:

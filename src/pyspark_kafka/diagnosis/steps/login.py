@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.login.guesses import weaker_warning
+from pyspark_kafka.client.login.errors import weaker_warning
 from pyspark_kafka.client.net.connection import address_of
 from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.diagnosis.findings import Finding, FindingStatus

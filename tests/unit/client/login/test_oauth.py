@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_kafka.client.login.guesses import credentials_refused
+from pyspark_kafka.client.login.errors import credentials_refused
 from pyspark_kafka.client.login.mechanism import ExchangeError
 from pyspark_kafka.client.login.oauth import OAuthMechanism
 from pyspark_kafka.client.login.tokens.token import Claims, Token

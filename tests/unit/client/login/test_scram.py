@@ -11,7 +11,7 @@ import pytest
 
 from kit.costs import processor_s
 from pyspark_kafka.client.login.mechanism import ExchangeError
-from pyspark_kafka.client.login.scram import MOST_ITERATIONS, ScramMechanism, escape_name
+from pyspark_kafka.client.login.scram import MAX_ITERATIONS, ScramMechanism, escape_name
 from pyspark_kafka.options import ScramLogin, Secret
 
 # RFC 7677, chapter 3.
@@ -148,7 +148,7 @@ def test_extensions_of_a_server_are_ignored() -> None:
 
 
 def test_the_most_iterations_take_less_than_a_second() -> None:
-    message = RFC_FIRST.replace("i=4096", f"i={MOST_ITERATIONS}").encode()
+    message = RFC_FIRST.replace("i=4096", f"i={MAX_ITERATIONS}").encode()
     assert processor_s(lambda: machine(mechanism="SCRAM-SHA-512").receive(message)) < 1
 
 

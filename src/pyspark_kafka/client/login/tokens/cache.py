@@ -28,7 +28,7 @@ _KEPT = 64
 # After a renewal that failed, while the token is still good: as often as Java's clients try again.
 _AGAIN_S = 10.0
 # Less is left to the way of a token that is about to expire.
-_LEAST_LEFT_S = 2.0
+_MIN_LEFT_S = 2.0
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ class TokenCache:
 
     def _usable(self, kept: _KeptToken) -> Token | None:
         token = kept.token
-        if token is None or token.expires_at is None or self._clock() >= token.expires_at - _LEAST_LEFT_S:
+        if token is None or token.expires_at is None or self._clock() >= token.expires_at - _MIN_LEFT_S:
             return None
         return token
 

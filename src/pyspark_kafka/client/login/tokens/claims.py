@@ -16,8 +16,8 @@ from typing import Any
 from pyspark_kafka.client.login.tokens.token import Claims
 
 # Brokers take messages of at most 512 KiB (sasl.server.max.receive.size); real tokens have 1 or 2 KiB.
-LONGEST_TOKEN = 1 << 16
-_MOST_NAMES = 100
+MAX_TOKEN_LENGTH = 1 << 16
+_MAX_NAMES = 100
 # RFC 6750, chapter 2.1: what a bearer token may have in it.
 _BEARER = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*={0,2}")
@@ -31,8 +31,8 @@ def check_bearer(token: str) -> None:
     """
     if not token:
         raise ValueError("is empty")
-    if len(token) > LONGEST_TOKEN:
-        raise ValueError(f"has {len(token)} characters, more than {LONGEST_TOKEN}")
+    if len(token) > MAX_TOKEN_LENGTH:
+        raise ValueError(f"has {len(token)} characters, more than {MAX_TOKEN_LENGTH}")
     if _BEARER.fullmatch(token) is None:
         raise ValueError("has characters that no token has, such as blanks or quotation marks")
 
@@ -103,6 +103,6 @@ def _names(value: Any, name: str) -> tuple[str, ...]:
     if value is None:
         return ()
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or len(names) > _MOST_NAMES or not all(isinstance(each, str) for each in names):
-        raise ValueError(f"has a claim {name!r} that is neither a text nor a list of at most {_MOST_NAMES} texts")
+    if not isinstance(names, list) or len(names) > _MAX_NAMES or not all(isinstance(each, str) for each in names):
+        raise ValueError(f"has a claim {name!r} that is neither a text nor a list of at most {_MAX_NAMES} texts")
     return tuple(names)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import Secret, TokenEndpoint
 
 # A response has a token and some words.
-_LONGEST_BODY = 1 << 18
+_MAX_BODY = 1 << 18
 # The request may succeed later; all other refusals are final.
 _RETRIED = frozenset({408, 425, 429})
 _URL_OPTION = "kafka.sasl.oauthbearer.token.endpoint.url"
@@ -135,7 +135,7 @@ def _post(endpoint: TokenEndpoint, secret: str, deadline: Deadline) -> tuple[int
         connection.sock.settimeout(endpoint.read_timeout_ms / 1000)
         connection.request("POST", target, urlencode(form).encode(), headers)
         response = connection.getresponse()
-        body = response.read(_LONGEST_BODY + 1)
+        body = response.read(_MAX_BODY + 1)
     except OSError:
         # A certificate that is not accepted is a ValueError, too.
         raise
@@ -168,8 +168,8 @@ def _cut(connection: HTTPSConnection, was_cut: threading.Event) -> None:
 
 def _token_of(body: bytes, where: str) -> str:
     found = _json(body)
-    if len(body) > _LONGEST_BODY:
-        reason = f"has more than {_LONGEST_BODY} bytes"
+    if len(body) > _MAX_BODY:
+        reason = f"has more than {_MAX_BODY} bytes"
     elif found is None:
         reason = "is not a JSON object"
     else:
@@ -183,7 +183,7 @@ def _token_of(body: bytes, where: str) -> str:
 
 def _json(body: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(body) if len(body) <= _LONGEST_BODY else None
+        found = json.loads(body) if len(body) <= _MAX_BODY else None
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

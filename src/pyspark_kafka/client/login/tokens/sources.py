@@ -12,7 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.login.tokens.claims import LONGEST_TOKEN, check_bearer, parse_claims
+from pyspark_kafka.client.login.tokens.claims import MAX_TOKEN_LENGTH, check_bearer, parse_claims
 from pyspark_kafka.client.login.tokens.token import Claims, Token, as_time, token_invalid
 from pyspark_kafka.errors import OptionError, described
 from pyspark_kafka.options import Secret, TokenEndpoint, TokenFile, TokenFunction, check_reference
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FUNCTION_OPTION = "kafka.sasl.oauthbearer.token.callable"
 _URL_OPTION = "kafka.sasl.oauthbearer.token.endpoint.url"
 # Greater numbers of ms are no lifetimes, of 3 years and more, but times since 1970.
-_LONGEST_LIFETIME_MS = 1e11
+_MAX_LIFETIME_MS = 1e11
 _CLOCKS = "Compare the clock of this machine with that of the OAuth server (NTP)."
 
 
@@ -90,7 +90,7 @@ def _read_file(path: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                data = file.read(LONGEST_TOKEN + 3)
+                data = file.read(MAX_TOKEN_LENGTH + 3)
             else:
                 reason = "it is not a regular file"
     except OSError as error:
@@ -147,7 +147,7 @@ def _end_of(lifetime_ms: Any, where: str, now: float) -> float | None:
         hint = "Let the function return a positive number of ms beside the token."
         raise token_invalid(where, "has no lifetime in ms", hint)
     seconds = float(lifetime_ms) / 1000
-    return seconds if lifetime_ms > _LONGEST_LIFETIME_MS else now + seconds
+    return seconds if lifetime_ms > _MAX_LIFETIME_MS else now + seconds
 
 
 def _claims_if_any(token: str, login: OAuthLogin) -> Claims | None:

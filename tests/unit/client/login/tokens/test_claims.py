@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_kafka.client.login.tokens.claims import LONGEST_TOKEN, check_bearer, parse_claims
+from pyspark_kafka.client.login.tokens.claims import MAX_TOKEN_LENGTH, check_bearer, parse_claims
 from pyspark_kafka.client.login.tokens.token import Claims, as_time
 
 GOOD = {"sub": "ann", "exp": 2_000_000_000}
@@ -38,7 +38,7 @@ def test_names_of_claims_may_be_others() -> None:
     [
         ("", "is empty"),
         ("a b", "characters that no token has"),
-        ("x" * (LONGEST_TOKEN + 1), "has 65537 characters, more than 65536"),
+        ("x" * (MAX_TOKEN_LENGTH + 1), "has 65537 characters, more than 65536"),
         ("opaque", "is not a JSON Web Token, which has 3 parts separated by dots; it has 1"),
         ("a.b.c.d", "it has 4"),
         ("e30.!.c", "characters that no token has"),

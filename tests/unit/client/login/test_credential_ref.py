@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.client.login.referred import read_referred
+from pyspark_kafka.client.login.credential_ref import resolve_login
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import Login, PlainLogin, ReferredLogin, ScramLogin, Secret, parse_batch_read_options
 
@@ -41,14 +41,14 @@ def test_configuration_in_a_file_is_read_for_each_connection(tmp_path: Path) -> 
         file.write_text(f'{SCRAM} required username="ann" password="{password}";\n')
         assert PLANTED not in repr(login)
         assert PLANTED.encode() not in pickle.dumps(login)
-        assert read_referred(login) == ScramLogin("ann", Secret(password), "SCRAM-SHA-512")
+        assert resolve_login(login) == ScramLogin("ann", Secret(password), "SCRAM-SHA-512")
 
 
 def test_password_in_a_configuration_may_be_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     login = login_of(f'{SCRAM} required username="ann" password="env:PLANTED_PASSWORD";')
     assert isinstance(login, ScramLogin)
     assert login.password == Secret.parse("env:PLANTED_PASSWORD")
-    assert read_referred(login) is login
+    assert resolve_login(login) is login
     monkeypatch.delenv("PLANTED_PASSWORD", raising=False)
     with pytest.raises(OptionError, match=r"'env:PLANTED_PASSWORD' of option 'kafka\.sasl\.jaas\.config'"):
         login.password.reveal()
@@ -79,7 +79,7 @@ def test_configuration_that_does_not_fit_is_an_error(tmp_path: Path, config: str
     file = tmp_path / "jaas"
     file.write_text(config)
     with pytest.raises(OptionError) as caught:
-        read_referred(login_of(f"file:{file}", "PLAIN"))
+        resolve_login(login_of(f"file:{file}", "PLAIN"))
     error = caught.value
     assert error.condition == "OPTION_INVALID"
     assert f"refers to 'file:{file}', and what is there {problem}" in str(error)
@@ -90,7 +90,7 @@ def test_configuration_that_does_not_fit_is_an_error(tmp_path: Path, config: str
 
 def test_configuration_that_is_not_there_is_an_error_about_the_reference(tmp_path: Path) -> None:
     with pytest.raises(OptionError) as caught:
-        read_referred(login_of(f"file:{tmp_path}/absent"))
+        resolve_login(login_of(f"file:{tmp_path}/absent"))
     assert caught.value.condition == "SECRET_UNAVAILABLE"
 
 
@@ -102,7 +102,7 @@ def test_unsigned_tokens_of_a_configuration_elsewhere_are_warned_of_once(
     file.write_text(f'{module} required unsecuredLoginStringClaim_sub="{PLANTED}";')
     login = login_of(f"file:{file}", "OAUTHBEARER")
     for _ in range(2):
-        read_referred(login)
+        resolve_login(login)
     (record,) = caplog.records
     assert "are not signed: a broker that accepts them accepts anyone." in record.getMessage()
     assert PLANTED not in record.getMessage()

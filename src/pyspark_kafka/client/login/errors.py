@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.login.mechanism import SaslMechanism
     from pyspark_kafka.errors import BrokerError
 
-_MOST_MECHANISMS = 20
+_MAX_MECHANISMS = 20
 # What a server gets that it could use elsewhere: nothing, a token for some time, the password.
 _SHOWN_TO_SERVER = {"OAUTHBEARER": 1, "AWS_MSK_IAM": 1, "PLAIN": 2}
 
@@ -30,7 +30,7 @@ def handshake_refused(code: int, where: str, mechanism: str, offered: Sequence[s
         offered: those that the listener has, as it says.
         broker: its address.
     """
-    names = [shown(str(name)) for name in offered[:_MOST_MECHANISMS]]
+    names = [shown(str(name)) for name in offered[:_MAX_MECHANISMS]]
     return broker_error(
         code,
         f"{where} failed",

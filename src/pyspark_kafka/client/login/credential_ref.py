@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _WARNED: set[ReferredLogin] = set()
-_MOST_WARNED = 100
+_MAX_WARNED = 100
 
 
-def read_referred(login: Login) -> Login:
+def resolve_login(login: Login) -> Login:
     """Return the login as it is, or the one of the JAAS configuration that it refers to, as it is now.
 
     Runs on: driver and executor, once a connection. What blocks is the reference; see `Secret.reveal`.
@@ -48,6 +48,6 @@ def _warn_of_unsigned(found: Login, login: ReferredLogin) -> None:
     """Log what the options could not say when they were read; once for each reference."""
     if not isinstance(found, OAuthLogin) or not isinstance(found.source, UnsignedToken):
         return
-    if login not in _WARNED and len(_WARNED) < _MOST_WARNED:
+    if login not in _WARNED and len(_WARNED) < _MAX_WARNED:
         _WARNED.add(login)
         _LOG.warning(UNSIGNED_TOKENS_NOTE)

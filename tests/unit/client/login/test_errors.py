@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.client.login.guesses import credentials_refused, exchange_failed, handshake_refused
+from pyspark_kafka.client.login.errors import credentials_refused, exchange_failed, handshake_refused
 from pyspark_kafka.client.login.plain import PlainMechanism
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.options import PlainLogin, Secret
