@@ -74,7 +74,7 @@ def test_preset_holds_no_password() -> None:
     [
         ("A response has at most {} MiB", FRAME_LIMIT_BYTES // _MIB),
         ("and {} MiB before the\n  login is over", handshake._GREETING_BYTES // _MIB),
-        ("A response has at most {} KiB", endpoint._LONGEST_BODY >> 10),
+        ("A response has at most {} KiB", endpoint._MAX_BODY >> 10),
         ("decompresses to at most {} MiB", FetchOptions().max_decompressed_bytes // _MIB),
         ("{} random bits for each run", frames.KEY_BYTES * 8),
         ("At most {:,} bytes of payload are taken", frames.MAX_GREETING_BYTES),

@@ -191,7 +191,7 @@ def test_compiler_that_does_not_start_or_end_is_no_error_of_the_schema(
         assert "its files cannot be written or read" in not_compiled(text)
     with monkeypatch.context() as patch:
         patch.setattr(proto_text, "_PROTOC", "import threading; threading.Event().wait()")
-        patch.setattr(proto_text, "_LONGEST_S", 0.2)
+        patch.setattr(proto_text, "_MAX_SECONDS", 0.2)
         assert "protoc did not end within 0.2 seconds" in not_compiled(text)
     with monkeypatch.context() as patch:
         patch.setattr(proto_text, "_PROTOC", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
