@@ -103,7 +103,7 @@ def _decode_with(decoder: AvroDecoder, values: list[bytes | None], _: list[Any])
 
 
 def framing(data: bytes, _variants: Sequence[Kernel]) -> None:
-    """Read values of each format behind each framing, of schemas that a registry has or has not."""
+    """Read values of each format behind each wire format, of schemas that a registry has or has not."""
     draw = Draw(data)
     framed, kind = draw.pick(FRAMINGS), draw.pick(FORMATS)
     decoder = _framed_decoder(framed, kind)

@@ -1,4 +1,4 @@
-"""A column of keys or values, read as another type: the one place where formats, framings and schemas meet."""
+"""A column of keys or values, read as another type: the one place where formats, wire formats and schemas meet."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DecodedColumn(NamedTuple):
     """A column with a row for each value, the bad values in the order of their rows, and the ids of schemas.
 
     The row of a value that is bad, or not there, is null. An id is text, null where a value has none that could be
-    read; there are none at all without a framing. A value whose schema is unknown has an id.
+    read; there are none at all without a wire format. A value whose schema is unknown has an id.
     """
 
     column: pa.Array
@@ -70,11 +70,11 @@ class ColumnDecoder:
     that the registry does not have are asked for again with the next array, and of one array at most 100 of them.
 
     - Avro: a value is read with its writer's schema, and resolved to the reader's. Without a registry, or without a
-      framing, the reader's schema is the writer's too.
+      wire format, the reader's schema is the writer's too.
     - Protobuf: a value is read with the reader's message, fields by their numbers. Its own schema is only looked up to
-      see that it is this message; without a registry, the reader's schema says so. Which message of its schema a value
-      is stands behind the id: as AWS Glue writes it with the framing `glue`, else as Confluent's serializers do, or as
-      those of Apicurio, which put its name there.
+      see that it is this message; without a registry, the reader's schema says so. The index
+      or the name of the message follows the id: an index as AWS Glue or Confluent's serializers write it, or a name
+      as Apicurio's serializers write it.
     - JSON and text: ids are reported, and not looked up.
 
     Runs on: executor, once a task; `decode` blocks where the registry does. For one thread at a time. Does not pickle.
@@ -89,7 +89,7 @@ class ColumnDecoder:
         Args:
             column: what it is, and the type that it is read as, which may have fewer fields than its schema.
             registry: has the schemas of writers.
-            is_key: whether it has keys, for these framings.
+            is_key: whether it has keys, for these wire formats.
 
         Raises:
             SchemaError: the schema cannot be used, or a field is wanted that it does not have.
@@ -106,7 +106,7 @@ class ColumnDecoder:
 
         Args:
             values: of type binary or large_binary.
-            headers: of the records, as the source has them; for the framings `confluentHeader` and `confluentDual`.
+            headers: of the records, as the source has them; for the wire formats `confluentHeader` and `confluentDual`.
 
         Raises:
             RegistryError: the registry does not answer; no value is at fault.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 32 << 20
 # Of the formats that texts call by another name than the option does.
 _NAMES: dict[TypedFormat, str] = {"string": "text", "json": "JSON", "avro": "Avro", "protobuf": "Protobuf"}
-# Of AWS Glue: the version of the framing, and no compression.
+# Of AWS Glue: the version of the wire format, and no compression.
 _GLUE_MAGIC = b"\x03\x00"
 # Of Confluent's header: a GUID follows.
 _HEADER_MAGIC = b"\x01"
@@ -46,11 +46,11 @@ class ColumnEncoder:
         is_key: whether it is the column of keys, which have a header of their own.
 
     Attributes:
-        header: name and value of the header that each record with a value gets, where the framing is one; else None.
+        header: name and value of the header of each record with a value; None with a wire format without headers.
 
     Raises:
-        SchemaError: the type of the column does not fit the schema, or the format; or the framing needs an id that the
-            schema does not have.
+        SchemaError: the type of the column does not fit the schema, or the format; or the wire format needs an id that
+            the schema does not have.
         MissingDependencyError: the package of the format is not there.
     """
 
@@ -209,7 +209,7 @@ def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
         return ProtobufEncoder(descriptor, column.arrow_type), write_glue_index(place)
     found = ProtobufEncoder(descriptor, column.arrow_type)
     if column.framing == "apicurio8" and descriptor.containing_type is None:
-        # Those who read this framing find a message by its name.
+        # Those who read this wire format find a message by its name.
         return found, write_message_name(descriptor.name)
     return found, write_message_index(_path(descriptor))
 
@@ -252,10 +252,10 @@ def _frame(column: ColumnFormat, index: bytes) -> tuple[bytes, bytes]:
             return (_GLUE_MAGIC + raw + index, b"") if framing == "glue" else (b"", _HEADER_MAGIC + raw + index)
     wanted = "a number" if framing in numbers else "a UUID" if framing == "glue" else "a number or a UUID"
     raise SchemaError(
-        f"The framing {framing} needs {wanted} as the id of the schema, and the schema has "
+        f"Wire format {framing} needs {wanted} as the id of the schema, and the schema has "
         f"{'none' if schema_id is None else repr(schema_id)}.",
         condition="SCHEMA_ID_MISSING",
-        hint="Set the registry that has the schema, or framing none.",
+        hint="Set the registry that has the schema, or wire format none.",
         facts={"framing": framing, "schema_id": schema_id},
     )
 

@@ -15,7 +15,7 @@ TypedFormat: TypeAlias = Literal[
     "string", "uuid", "short", "integer", "long", "float", "double", "json", "avro", "protobuf"
 ]
 WITH_SCHEMA: frozenset[str] = frozenset({"json", "avro", "protobuf"})
-"""Formats that have schemas and framings. Values of the others are one text or number each."""
+"""Formats with schemas and wire formats. A value of any other format is one text or number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ColumnFormat:
 
     Attributes:
         format: the format.
-        framing: what stands before each value: `none`, `confluent`, `confluentHeader`, `confluentDual`, `apicurio8`,
+        framing: the wire format: `none`, `confluent`, `confluentHeader`, `confluentDual`, `apicurio8`,
             `glue`.
         arrow_type: the type of the column, which may have fewer fields than the schema.
         schema: what readers read as, and writers write; None where `arrow_type` says it: JSON without a schema.

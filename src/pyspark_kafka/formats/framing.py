@@ -1,6 +1,6 @@
 """What stands before a value: the id of the schema that it was written with.
 
-The bytes do not show which framing a topic has, as five zeros may begin a value of each kind: users set it.
+The bytes do not show which wire format a topic has, as five zeros may begin a value of each kind: users set it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Framing:
         """Return what stands before a value of a schema.
 
         Raises:
-            SchemaError: the number of the schema has more bytes than the framing.
+            SchemaError: the number of the schema has more bytes than the wire format.
 
         Example:
             >>> CONFLUENT.prefix(7).hex()
@@ -69,10 +69,10 @@ class Framing:
             return b"\x00" + schema_id.to_bytes(self.width, "big", signed=True)
         except OverflowError as error:
             raise SchemaError(
-                f"The framing {self.name} has {self.width} bytes for the id of a schema, too few for {schema_id}. "
+                f"Wire format {self.name} has {self.width} bytes for the id of a schema, too few for {schema_id}. "
                 "Nothing was written.",
                 condition="SCHEMA_INVALID",
-                hint="Use a framing with room for the ids of the registry.",
+                hint="Use a wire format with room for the ids of the registry.",
                 facts={"framing": self.name, "id": schema_id},
             ) from error
 

@@ -239,7 +239,7 @@ def decode_column(
         recursive_field_max_depth: as of `decode`.
         timestamp_format: as of `decode`.
         date_format: as of `decode`.
-        is_key: whether they are keys: for the framing `confluentHeader`, and for `corrupt_column`.
+        is_key: whether they are keys: for the wire format `confluentHeader`, and for `corrupt_column`.
         on_bad: what becomes of values that cannot be read. `raise`: the task fails; the error names topic, partition
             and offset if the DataFrame has these columns, else the row of its batch. `null`: they are null.
         corrupt_column: with `null`, the column that has what could not be read, as a typed read in mode PERMISSIVE has

@@ -73,14 +73,14 @@ def decode(
             is an error.
         timestamp_format: the pattern of fields of type TIMESTAMP, of JSON; None: as without the option.
         date_format: the pattern of fields of type DATE, of JSON.
-        headers: the headers of the records, with the framings `confluentHeader` and `confluentDual`.
-        is_key: whether they are keys, with these framings.
+        headers: the headers of the records, with the wire formats `confluentHeader` and `confluentDual`.
+        is_key: whether they are keys, with these wire formats.
         on_bad: what becomes of values that cannot be read. `raise`: an error. `null`: their rows are null, and `bad`
             names them.
 
     Returns:
         `column`, a row for each value; `bad`, each with `row`, `reason` and `message`; `schema_ids`, text, None without
-        a framing.
+        a wire format.
 
     Raises:
         RecordError: a value cannot be read, and `on_bad` is `raise`; or the column would pass 2 GiB of text or bytes.
@@ -208,6 +208,6 @@ def bad_value(bad: BadValue, where: str, value_format: str, count: int) -> Recor
     return RecordError(
         f"{where} cannot be read as {value_format}: {bad.reason.value}: {bad.message}.{more} Nothing was decoded.",
         condition="VALUE_NOT_DECODABLE",
-        hint="Check format, framing and schema; set on_bad='null' to have such values as null, and named.",
+        hint="Check format, wire format and schema; set on_bad='null' to have such values as null, and named.",
         facts={"row": bad.row, "reason": bad.reason.value},
     )

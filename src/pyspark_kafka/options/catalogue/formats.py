@@ -48,11 +48,11 @@ def _of_side(side: str) -> Iterator[Option]:
     )
     yield our(
         f"{side}Framing",
-        f"What stands before each {side}. `confluent`: a zero byte and the schema's id in 4 bytes, and with Protobuf "
-        "the message's index or name. `confluentHeader`: nothing, the id is in a header. `confluentDual`, of a read: "
-        "the id is in a header, and else before the value as with `confluent`. `apicurio8`: a zero byte and the id in "
-        "8 bytes, and with Protobuf the message's name or index. `glue`: the header of AWS Glue. It is never guessed "
-        "from the bytes.",
+        f"The wire format: what precedes each {side}. `confluent`: a zero byte and the schema id in 4 bytes, and with "
+        "Protobuf the index or name of the message. `confluentHeader`: nothing, the id is in a header. "
+        "`confluentDual`, of a read: as `confluentHeader` for records with the header, else as `confluent`. "
+        "`apicurio8`: a zero byte and the id in 8 bytes, and with Protobuf the name or index of the message. `glue`: "
+        "the header of AWS Glue. The wire format is never guessed from the bytes.",
         parse=scalars.words(*FRAMINGS),
         kind=", ".join(f"`{name}`" for name in FRAMINGS),
         default_doc="`confluent` with `schema.registry.url`, `glue` with `schema.registry.region`, else `none`",
@@ -131,8 +131,8 @@ _READ_OPTIONS = (
     ),
     Option(
         "includeSchemaId",
-        "Whether rows have columns `key_schema_id` and `value_schema_id`, strings, for those of keys and values that "
-        "have a framing.",
+        "Whether rows have the string columns `key_schema_id` and `value_schema_id`, if the keys or values have a wire "
+        "format with ids.",
         parity=OURS,
         field="typed_read.include_schema_id",
         parse=scalars.boolean,

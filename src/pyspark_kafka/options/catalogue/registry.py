@@ -143,7 +143,7 @@ REGISTRY_OPTIONS: tuple[Option, ...] = (
         field="registry.region",
         parse=scalars.aws_region,
         kind="region",
-        default_doc="the region of the AWS settings, with framing `glue`",
+        default_doc="the region of the AWS settings, with wire format `glue`",
     ),
     _our(
         "schema.registry.registry.name",

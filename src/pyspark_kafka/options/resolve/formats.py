@@ -58,7 +58,7 @@ def resolve_typed_read(options: Collector, subscription: Subscription | None) ->
     if typed.include_schema_id and not framed:
         options.report(
             "OPTION_CONFLICT",
-            "Option 'includeSchemaId' is true, but neither keys nor values have a framing: there are no ids.",
+            "Option 'includeSchemaId' is true, but neither keys nor values have a wire format with ids.",
             "Remove it, or set 'valueFraming' to what the writers of the topic use.",
             "includeSchemaId",
         )

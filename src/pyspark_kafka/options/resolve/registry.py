@@ -35,7 +35,7 @@ def resolve_registry(options: Collector, *, glue: bool) -> RegistryOptions | Non
 
     Args:
         options: the options.
-        glue: whether keys or values have the framing of Glue, which needs no option of the registry.
+        glue: whether keys or values have the wire format of Glue, which needs no option of the registry.
 
     Returns:
         None without a registry; without addresses it is Glue.
@@ -75,8 +75,8 @@ def _refuse_glue(options: Collector, *, glue: bool) -> None:
     if glue:
         options.report(
             "OPTION_CONFLICT",
-            f"Framing 'glue' is that of a registry of Glue, but '{_URL}' names another one.",
-            f"Remove '{_URL}', or set the framing that the writers of the topic use.",
+            f"Wire format 'glue' belongs to a Glue registry, but '{_URL}' names another registry.",
+            f"Remove '{_URL}', or set the wire format that the writers of the topic use.",
             _URL,
         )
 

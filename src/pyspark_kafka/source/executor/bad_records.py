@@ -148,8 +148,8 @@ class BadRecords:
             f"reason is {reason}, {times:,} times. The first: {self._listed(self._first, self.bad)}. The task fails, "
             "and nothing of the batch is committed.",
             condition="TOO_MANY_BAD_RECORDS",
-            hint="If most records are bad, check the options of the format, its framing and its schema; if they are as "
-            "they should be, raise maxCorruptRatio.",
+            hint="If most records are bad, check the options of format, wire format and schema; if they are correct, "
+            "raise maxCorruptRatio.",
             facts={"bad": self.bad, "records": self.records, "max_ratio": self._max_ratio, "reason": reason},
         )
 

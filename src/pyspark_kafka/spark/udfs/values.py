@@ -72,7 +72,7 @@ def decode_udf(
         recursive_field_max_depth: as of `decode`.
         timestamp_format: as of `decode`.
         date_format: as of `decode`.
-        is_key: whether they are keys, with these framings.
+        is_key: whether they are keys, with these wire formats.
         on_bad: what becomes of values that cannot be read. `raise`: the task fails. `null`: they are null. `explain`:
             the function returns a struct of `value` and `bad`, which is null where the value was read, and else has
             `reason`, `message` and `schemaId`.

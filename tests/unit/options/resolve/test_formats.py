@@ -149,7 +149,10 @@ def test_latest_is_the_version_if_none_is_given() -> None:
         ({"valueFormat": "json"}, "Option 'valueSchema' must be set with 'valueFormat' json, or"),
         ({**AVRO, "valueFraming": "confluent"}, "'schema.registry.url' must be set with 'valueFraming' confluent"),
         ({"mode": "PERMISSIVE"}, "Option 'mode' is given, but keys and values are bytes"),
-        ({"includeSchemaId": "true", **JSON}, "'includeSchemaId' is true, but neither keys nor values have a framing"),
+        (
+            {"includeSchemaId": "true", **JSON},
+            "'includeSchemaId' is true, but neither keys nor values have a wire format",
+        ),
         ({"columnNameOfCorruptRecord": "_bad", **JSON}, "is given, but 'mode' is FAILFAST"),
         ({"columnNameOfCorruptRecord": "_bad", "mode": "dropmalformed", **JSON}, "but 'mode' is DROPMALFORMED"),
         ({"columnNameOfCorruptRecord": "Offset", "mode": "PERMISSIVE", **JSON}, "is 'Offset', which is another column"),
@@ -161,7 +164,7 @@ def test_latest_is_the_version_if_none_is_given() -> None:
         ({"valueSubject": "s", **JSON}, "'schema.registry.url' must be set with 'valueSubject'"),
         ({"valueSubject": "s", **JSON, **URL}, "Options 'valueSchema' and 'valueSubject' are both given"),
         ({"valueSchemaVersion": "2", **JSON, **URL}, "Options 'valueSchema' and 'valueSchemaVersion' are both given"),
-        ({"valueFormat": "avro", "valueFraming": "glue", **URL}, "Framing 'glue' is that of a registry of Glue, but"),
+        ({"valueFormat": "avro", "valueFraming": "glue", **URL}, "Wire format 'glue' belongs to a Glue registry, but"),
         (
             {"valueFormat": "avro", "valueFraming": "confluent", "schema.registry.region": "eu-central-1"},
             "Option 'valueFraming' is confluent, but the registry is that of Glue",

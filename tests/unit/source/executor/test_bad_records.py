@@ -39,7 +39,7 @@ def test_the_ratio_is_judged_from_a_hundred_records_on() -> None:
             f"orders-3 offset {row} (value with schema 7, DECODE_FAILED: it ends too early)" for row in range(5)
         )
         + ", and 46 more. The task fails, and nothing of the batch is committed. Hint: If most records are bad, check "
-        "the options of the format, its framing and its schema; if they are as they should be, raise maxCorruptRatio."
+        "the options of format, wire format and schema; if they are correct, raise maxCorruptRatio."
     )
     assert caught.value.facts == {"bad": "51", "records": "100", "max_ratio": "0.1", "reason": "DECODE_FAILED"}
 
