@@ -157,19 +157,11 @@ class RenewTokenRequest(_TokenRequest):
         return TokenChanged
 
 
-class ExpireTokenRequest(_TokenRequest):
-    """Ask that a token expires `period_ms` from now, or at once with -1."""
+class ExpireTokenRequest(RenewTokenRequest):
+    """Ask that a token expires `period_ms` from now, or immediately with -1; in the form of a renewal."""
 
     API_KEY = 40
     name = "ExpireDelegationTokenRequest"
-
-    def __init__(self, hmac: bytes, period_ms: int) -> None:
-        super().__init__(_INT32.pack(len(hmac)) + hmac + _INT64.pack(period_ms))
-
-    @staticmethod
-    def response_class(version: int) -> Any:  # noqa: ARG004 - there is one version
-        """Return the class that decodes the response."""
-        return TokenChanged
 
 
 class DescribeTokensRequest(_TokenRequest):
