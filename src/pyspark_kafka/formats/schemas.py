@@ -70,9 +70,9 @@ class SchemaRegistry(Protocol):
         """
         ...
 
-    def knows(self, schema_id: SchemaId) -> bool:
-        """Return whether the answer of `schema_by_id` needs no question, be it that there is none."""
-        ...
+    def knows(self, schema_id: SchemaId) -> bool:  # noqa: ARG002 - for registries with a memory
+        """Return whether `schema_by_id` answers from memory, with a schema or an error; False without a memory."""
+        return False
 
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         """Return a version of a subject, with its id; None: the latest.

@@ -16,14 +16,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
-from pyspark_kafka.registry.answers import KINDS, FoundSchema, SchemaPlace, check_number, check_size
+from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaRegistry, UnknownSchemaError
+from pyspark_kafka.registry.answers import FoundSchema, SchemaPlace, check_kind, check_number, check_size
 from pyspark_kafka.registry.clients import rest_of
 from pyspark_kafka.registry.confluent import ConfluentRegistry
-from pyspark_kafka.registry.failures import answer_invalid, shortened, shown_url
+from pyspark_kafka.registry.failures import answer_invalid, shown_url
 from pyspark_kafka.registry.inquiry import SCHEMA_UNKNOWN, Inquiry, RegistryAccess
 from pyspark_kafka.registry.references import resolve
 
@@ -55,7 +55,7 @@ def has_core_address(options: RegistryOptions) -> bool:
     return any(_CORE.search(url) for url in options.urls)
 
 
-class ApicurioRegistry:
+class ApicurioRegistry(SchemaRegistry):
     """Asks Apicurio's own API; see `formats.schemas.SchemaRegistry`. All its ids are global ids.
 
     Runs on: driver and executor; each method blocks, for a question `timeout_ms` at most. Safe to use from threads.
@@ -80,15 +80,8 @@ class ApicurioRegistry:
             text, content_type = inquiry.ask(question, _get_text(path))
             # Version 2 finds the latest versions only.
             found = inquiry.ask(question, _get_kind(schema_id)) or guess_kind(text, content_type)
-            if found not in KINDS:
-                raise answer_invalid(
-                    question,
-                    inquiry.where,
-                    f"its schema is of the kind {shortened(found)!r}, and only {', '.join(KINDS)} can be read",
-                    hint="Read the column as bytes, or use a schema of one of these kinds.",
-                )
+            kind = check_kind(found, question, inquiry.where)
             check_size(len(text), question, inquiry.where)
-            kind = cast("SchemaKind", found)
             places = self._places(inquiry, question, f"{path}/references")
 
             def find(place: SchemaPlace) -> FoundSchema:
@@ -105,10 +98,6 @@ class ApicurioRegistry:
 
             references = resolve(FoundSchema(kind, text, places), find, question, inquiry.where)
             return RegisteredSchema(kind, text, references, schema_id)
-
-    def knows(self, schema_id: SchemaId) -> bool:  # noqa: ARG002 - of the protocol
-        """Return False: nothing is remembered here."""
-        return False
 
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         """Return a version of a subject, with its global id; None: the latest."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pyspark_kafka.errors import RegistryError
-from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
+from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaRegistry, UnknownSchemaError
 from pyspark_kafka.registry.answers import check_number, check_schema
 from pyspark_kafka.registry.clients import rest_of
 from pyspark_kafka.registry.failures import answer_invalid, shortened
@@ -28,7 +28,7 @@ _MAX_MESSAGES = 20
 _MAX_ID = (1 << 31) - 1
 
 
-class ConfluentRegistry:
+class ConfluentRegistry(SchemaRegistry):
     """Asks a registry with Confluent's API; see `formats.schemas.SchemaRegistry`.
 
     Runs on: driver and executor; each method blocks, `timeout_ms` at most. Safe to use from threads.
@@ -60,10 +60,6 @@ class ConfluentRegistry:
                 schema = inquiry.ask(question, lambda client, _: client.get_schema(number))
             found = check_schema(schema, question, inquiry.where)
             return self._whole(inquiry, question, found, schema_id)
-
-    def knows(self, schema_id: SchemaId) -> bool:  # noqa: ARG002 - of the protocol
-        """Return False: nothing is remembered here."""
-        return False
 
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         """Return a version of a subject, with its id; None: the latest."""

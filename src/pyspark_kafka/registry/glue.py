@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
+from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaRegistry, UnknownSchemaError
 from pyspark_kafka.options import check_reference
 from pyspark_kafka.registry.answers import KINDS, check_number, check_size
 from pyspark_kafka.registry.backoff import RegistryBackoff
@@ -76,7 +76,7 @@ class _NameTakenError(Exception):
     """A name that was to be created is there: of another writer, or of an attempt whose answer was lost."""
 
 
-class GlueRegistry:
+class GlueRegistry(SchemaRegistry):
     """Asks the schema registry of AWS Glue; see `formats.schemas.SchemaRegistry`.
 
     Runs on: driver and executor; each method blocks. No attempt begins after `timeout_ms`; the last one may end later:
@@ -102,10 +102,6 @@ class GlueRegistry:
         question = f"schema {schema_id}"
         answer = self._ask(question, "get_schema_version", time.monotonic(), SchemaVersionId=str(schema_id))
         return self._read(answer, question)
-
-    def knows(self, schema_id: SchemaId) -> bool:  # noqa: ARG002 - of the protocol
-        """Return False: nothing is remembered here."""
-        return False
 
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         """Return a version of a schema by its name, with its UUID; None: the latest."""
