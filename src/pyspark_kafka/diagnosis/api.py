@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_STEP_TIMEOUT_S = 10.0
+_MAX_PORT = 65_535
 
 
 def check(
     options: Mapping[str, Any],
     spark: Any = None,
     *,
+    cluster: bool = False,
     topics: tuple[str, ...] = (),
     timeout_s: float = DEFAULT_TIMEOUT_S,
     step_timeout_s: float = DEFAULT_STEP_TIMEOUT_S,
@@ -39,11 +41,15 @@ def check(
     Nothing on the cluster is changed: no topic, no offset, no transaction, no consumer group. Failures are findings,
     not errors.
 
-    Runs on: driver; blocks, at most for about `timeout_s`. With a session, one task runs on a worker as well.
+    Runs on: driver; blocks, at most for about `timeout_s`. With a session, one task runs on a worker as well, or one
+    on each executor.
 
     Args:
         options: those of a reader, of a writer, or of both, as Spark takes them; the prefix `kafka.` may be missing.
-        spark: a session, classic or Connect, whose workers are judged as well; None judges this process only.
+        spark: a session, classic or Connect, of which a worker is judged as well; None judges this process only.
+        cluster: whether all executors of the session are judged in place of one worker; without a session, those of the
+            session that Spark has or makes by its own settings. Options `coordinatorHost` and
+            `coordinatorPort` of the writer of a continuous query then say where the driver listens for them.
         topics: further topics to look at.
         timeout_s: seconds for everything; what is not reached is skipped.
         step_timeout_s: seconds for one step.
@@ -67,7 +73,10 @@ def check(
     tell("Looking at packages")
     settings: Settings | None = None
     refused: OptionError | None = None
+    coordinator = "", 0
     try:
+        if cluster:
+            options, coordinator = _split_coordinator(options)
         settings = resolve_settings(options, topics)
     except OptionError as error:
         refused = error
@@ -84,8 +93,42 @@ def check(
         ) as context:
             for step, each in run_steps(context, steps_of(settings)):
                 tell(step.title, each)
-    if spark is not None:
+    if cluster:
+        # Loads the continuous engine, which other checks do not need.
+        from pyspark_kafka.diagnosis.executors import judge_executors  # noqa: PLC0415
+
+        tell("Running a task on each executor")
+        for finding in judge_executors(spark or _own_session, settings, deadline, step_timeout_s * 1000, coordinator):
+            tell("", finding)
+    elif spark is not None:
         tell("Running a task on a worker")
         for finding in judge_worker(spark, settings, deadline, step_timeout_s * 1000):
             tell("", finding)
     return Diagnosis(tuple(findings), int((time.monotonic() - began) * 1000))
+
+
+def _split_coordinator(options: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, int]]:
+    """Return the options of Kafka, and where the driver of a continuous query listens, which only its writer has.
+
+    Raises:
+        OptionError: the port is none.
+    """
+    kept = dict(options)
+    found = {"coordinatorhost": "", "coordinatorport": "0"}
+    for name in options:
+        if name.strip().lower() in found:
+            found[name.strip().lower()] = str(kept.pop(name)).strip()
+    port = found["coordinatorport"]
+    if not port.isdecimal() or int(port) > _MAX_PORT:
+        raise OptionError(
+            f"Option coordinatorPort must be a whole number, 0 to {_MAX_PORT}, but is {port!r}.",
+            condition="OPTION_INVALID",
+            hint="Set it to the port at which executors reach the driver, or leave it out for any free port.",
+        )
+    return kept, (found["coordinatorhost"], int(port))
+
+
+def _own_session() -> Any:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - a check without workers needs no PySpark
+
+    return SparkSession.builder.getOrCreate()

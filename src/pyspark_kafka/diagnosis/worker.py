@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.operations.settings import Settings
 
 # What the task leaves to the driver, to receive its result.
-_RETURN_MS = 2_000.0
+RETURN_MS = 2_000.0
 _MAX_TEXT = 400
 
 
@@ -42,11 +42,11 @@ def judge_worker(spark: Any, settings: Settings | None, deadline: Deadline, step
             "packages", FindingStatus.SKIPPED, "Not judged: the time for the whole check is over (--timeout).", ""
         )
         return
-    told = _run(spark, packages_probe(PACKAGES), deadline)
+    told = run_tasks(spark, lambda _: (packages_probe(PACKAGES), 1), deadline)
     if isinstance(told, Finding):
         yield told
         return
-    there: dict[str, Any] = json.loads(told)
+    there: dict[str, Any] = json.loads(told[0])
     where = f"worker {there['host']}"
     differences = compare_packages(describe_python(PACKAGES), there)
     for status, text, remedy in differences:
@@ -62,12 +62,12 @@ def judge_worker(spark: Any, settings: Settings | None, deadline: Deadline, step
         return
     if settings is None:
         return
-    left_ms = max(1.0, deadline.remaining_s() * 1000 - _RETURN_MS)
-    told = _run(spark, _machine_probe(settings, left_ms, min(step_ms, left_ms)), deadline)
+    left_ms = max(1.0, deadline.remaining_s() * 1000 - RETURN_MS)
+    told = run_tasks(spark, lambda _: (_machine_probe(settings, left_ms, min(step_ms, left_ms)), 1), deadline)
     if isinstance(told, Finding):
         yield told
         return
-    for finding in json.loads(told):
+    for finding in json.loads(told[0]):
         yield Finding.from_json({**finding, "where": where})
 
 
@@ -82,24 +82,32 @@ def _machine_probe(settings: Settings, timeout_ms: float, step_ms: float) -> Cal
     return judge
 
 
-def _run(spark: Any, function: Callable[[object], str], deadline: Deadline) -> str | Finding:
-    """Run a function in one task and return its text; a finding if that fails."""
+def run_tasks(
+    spark: Any, prepare: Callable[[Any], tuple[Callable[[object], str], int]], deadline: Deadline
+) -> list[str] | Finding:
+    """Run a function in tasks and return the text of each; a finding if that fails.
+
+    Args:
+        spark: a session, classic or Connect, or a function that returns one.
+        prepare: takes the session, and returns the function and the number of tasks.
+        deadline: of the whole check.
+    """
     tag = f"pyspark-kafka-check-{uuid.uuid4().hex[:8]}"
     sessions: list[Any] = []
 
-    def run(_: int) -> str:
+    def run(_: int) -> list[str]:
         session = spark() if callable(spark) else spark
         sessions.append(session)
         session.addTag(tag)
-        one_row = session.range(0, 1, 1, 1)
+        function, tasks = prepare(session)
+        rows = session.range(0, tasks, 1, tasks)
         from pyspark.sql.functions import udf  # noqa: PLC0415 - a check without workers needs no PySpark
 
         # Not with Arrow, which a worker may lack.
-        (row,) = one_row.select(udf(function, "string", useArrow=False)("id")).collect()
-        return str(row[0])
+        return [str(row[0]) for row in rows.select(udf(function, "string", useArrow=False)("id")).collect()]
 
     (result,) = ask_all([0], run, deadline, foreign=True).values()
-    if isinstance(result, str):
+    if isinstance(result, list):
         return result
     if isinstance(result, DeadlineError):
         if not sessions:

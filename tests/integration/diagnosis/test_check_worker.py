@@ -12,6 +12,7 @@ import pytest
 
 from kit.brokers.two_brokers import free_ports
 from kit.independent_client import Record, produce
+from kit.programs.cluster import StandaloneCluster
 from pyspark_kafka import check
 from pyspark_kafka.diagnosis import Diagnosis, Finding, FindingStatus
 
@@ -41,6 +42,27 @@ def test_worker_judges_what_depends_on_its_machine(
     assert [each.step for each in there] == _ON_WORKER
     assert there[0].facts["python"] == ".".join(map(str, sys.version_info[:3]))
     assert "is decoded" in there[-1].text
+
+
+def test_each_executor_is_judged_and_reaches_brokers_and_driver(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": make_topic(), "coordinatorPort": "0"}
+    found = check(options, spark, cluster=True, timeout_s=300)
+    assert found.ok, found
+    (row,) = found.of("executor")
+    assert row.where == f"executor {row.facts['host']}"
+    assert row.facts["packages"]["pyspark-kafka"] == found.of("packages")[0].facts["packages"]["pyspark-kafka"]
+    assert row.facts["brokers_reached"]
+    assert row.facts["driver"]["reached"] is True
+    assert abs(row.facts["clock"]["ahead_ms"]) < 1_000
+
+
+def test_port_of_continuous_queries_that_is_none_is_a_finding(bootstrap_servers: str) -> None:
+    options = {"kafka.bootstrap.servers": bootstrap_servers, "coordinatorPort": "high"}
+    found = check(options, object(), cluster=True, timeout_s=1)
+    (refused,) = found.of("options", FindingStatus.FAILED)
+    assert refused.text == "Option coordinatorPort must be a whole number, 0 to 65535, but is 'high'."
 
 
 def test_worker_logs_in_with_the_secrets_of_the_query(spark: SparkSession, secured_kafka: EmbeddedKafka) -> None:
@@ -88,8 +110,8 @@ def other_python(tmp_path: Path) -> Path:
     return program
 
 
-def run_check(python: str, *arguments: str, place: Path) -> dict[str, Any]:
-    """Run the command with a Spark of its own, whose workers have another Python."""
+def run_check(python: str, *arguments: str, place: Path, master: str = "local[1]", status: int = 1) -> dict[str, Any]:
+    """Run the command with a Spark of its own, whose workers may have another Python."""
     environment = {**os.environ, "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
     conf = ["--spark-conf", "spark.driver.bindAddress=127.0.0.1"]
     conf += ["--spark-conf", "spark.driver.host=127.0.0.1"]
@@ -101,7 +123,7 @@ def run_check(python: str, *arguments: str, place: Path) -> dict[str, Any]:
             "check",
             "--json",
             "--spark",
-            "local[1]",
+            master,
             "--timeout",
             "300",
             *conf,
@@ -114,7 +136,7 @@ def run_check(python: str, *arguments: str, place: Path) -> dict[str, Any]:
         env=environment,
         cwd=place,
     )
-    assert ran.returncode == 1, ran.stderr
+    assert ran.returncode == status, ran.stdout + ran.stderr
     told: dict[str, Any] = json.loads(ran.stdout)
     return told
 
@@ -130,6 +152,27 @@ def test_worker_with_other_versions_is_told_package_by_package(
         ("warning", "pyarrow is 9.9"),
     ]
     assert there[2]["text"] == "Not judged: the packages of the worker do not fit."
+
+
+@pytest.mark.full("Checks of a worker")
+def test_every_executor_of_a_standalone_cluster_is_judged(bootstrap_servers: str, tmp_path: Path) -> None:
+    conf = ["--spark-conf", "spark.executor.memory=512m", "--spark-conf", "spark.cores.max=2"]
+    with StandaloneCluster(tmp_path) as cluster:
+        for _ in range(2):
+            cluster.start_worker()
+        told = run_check(
+            sys.executable,
+            "--cluster",
+            "--bootstrap-servers",
+            bootstrap_servers,
+            *conf,
+            place=tmp_path,
+            master=cluster.url,
+            status=0,
+        )
+    rows = [each["facts"] for each in told["findings"] if each["step"] == "executor"]
+    assert [row["executor"] for row in rows] == [rows[0]["host"], f"{rows[0]['host']} #2"]
+    assert all(row["driver"]["reached"] and row["brokers_reached"] for row in rows)
 
 
 @pytest.mark.full("Checks of a worker")

@@ -37,6 +37,10 @@ def check(
         list[str] | None,
         typer.Option("--spark-conf", metavar="NAME=VALUE", help="A setting of the Spark session; may be repeated."),
     ] = None,
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="Judge every executor, of --spark, of --remote or of Spark's own settings."),
+    ] = False,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds for the whole check.")] = 60.0,
     step_timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one step.")] = 10.0,
     as_json: AsJson = False,
@@ -45,14 +49,14 @@ def check(
     ] = False,
 ) -> None:
     """Check a connection to Kafka step by step, and print what to change."""
-    from pyspark_kafka.cli.check.lines import Lines, summary, to_text  # noqa: PLC0415 - the client only when needed
+    from pyspark_kafka.cli.check.lines import Lines, print_executors, summary, to_text  # noqa: PLC0415 - the client only when needed
     from pyspark_kafka.cli.common.query_options import collect_options  # noqa: PLC0415
     from pyspark_kafka.diagnosis import check as judge  # noqa: PLC0415
 
     if spark is not None and remote is not None:
         raise typer.BadParameter("a session has a master or a remote server; use --spark or --remote, not both")
     sessions: list[Any] = []
-    session = _session(spark, remote, spark_conf or [], sessions)
+    session = _session(spark, remote, spark_conf or [], sessions, wanted=cluster)
 
     def work() -> ExitStatus:
         raw = collect_options(config, options_file, option or [], bootstrap_servers)
@@ -63,6 +67,7 @@ def check(
                 done = judge(
                     raw,
                     session,
+                    cluster=cluster,
                     topics=tuple(topic or ()),
                     timeout_s=timeout,
                     step_timeout_s=step_timeout,
@@ -72,6 +77,8 @@ def check(
         finally:
             for each in sessions:
                 each.stop()
+        if not as_json:
+            print_executors(done)
         print(to_text(done) if as_json else summary(done), flush=True)
         status = ExitStatus.WELL if done.ok else ExitStatus.FINDING
         if session is not None and not sessions:
@@ -82,9 +89,14 @@ def check(
     run_command(work, on_interrupt="Nothing on the cluster was changed.")
 
 
-def _session(master: str | None, remote: str | None, settings: list[str], made: list[Any]) -> Callable[[], Any] | None:
-    """Return what makes the session when it is first needed, and notes it; None if no worker is judged."""
-    if master is None and remote is None:
+def _session(
+    master: str | None, remote: str | None, settings: list[str], made: list[Any], *, wanted: bool
+) -> Callable[[], Any] | None:
+    """Return what makes the session when it is first needed, and notes it; None if no worker is judged.
+
+    A session that is wanted without a master and a server has those of Spark's own settings.
+    """
+    if master is None and remote is None and not wanted:
         return None
     pairs = []
     for text in settings:
@@ -101,7 +113,13 @@ def _session(master: str | None, remote: str | None, settings: list[str], made: 
 
             ensure_java_for_spark()
         builder = SparkSession.builder.appName("pyspark-kafka check").config("spark.ui.enabled", "false")
-        builder = builder.remote(remote) if remote is not None else builder.master(str(master))
+        if remote is not None:
+            builder = builder.remote(remote)
+        elif master is not None:
+            builder = builder.master(master)
+        if wanted and remote is None:
+            # A job begins when all executors are there, or after half a minute.
+            builder = builder.config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
         for name, value in pairs:
             builder = builder.config(name, value)
         session = builder.getOrCreate()

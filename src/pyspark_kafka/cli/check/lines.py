@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from pyspark_kafka.cli.common.output import shows_unicode
+from pyspark_kafka.cli.common.output import print_rows, shows_unicode
 from pyspark_kafka.diagnosis import FindingStatus
 from pyspark_kafka.errors import printable
 
@@ -29,6 +29,20 @@ _MARKS = {
     FindingStatus.SKIPPED: ("-", "--", "dim"),
     FindingStatus.UNKNOWN: ("?", "??", "cyan"),
 }
+_YES = {True: "yes", False: "no", None: "?"}
+_EXECUTOR_COLUMNS = (
+    "executor",
+    "status",
+    "pyspark-kafka",
+    "compiled",
+    "Python",
+    "PySpark",
+    "pyarrow",
+    "extras",
+    "brokers",
+    "clock",
+    "driver reached",
+)
 _STEP_WIDTH = 10
 _INTERVAL_S = 4.0
 _COUNTED = ((FindingStatus.FAILED, "failed"), (FindingStatus.WARNING, "to watch"), (FindingStatus.SKIPPED, "skipped"))
@@ -73,6 +87,9 @@ class Lines:
             if self._spinner is not None:
                 self._spinner.update(f"{title} …")
             return
+        if is_executor(finding):
+            # A row of the table at the end.
+            return
         if finding.where != self._where:
             self._where = finding.where
             self._console.print(Text(printable(finding.where), style="bold"))
@@ -101,6 +118,37 @@ def to_lines(finding: Finding, *, ascii_only: bool = False) -> list[Text]:
         return [first]
     arrow = "->" if ascii_only else "→"
     return [first, Text(f"{'':<{_STEP_WIDTH + 4}}{arrow} {printable(finding.remedy)}", style=style)]
+
+
+def is_executor(finding: Finding) -> bool:
+    """Return whether a finding describes one executor: it is a row of the table."""
+    return finding.step == "executor" and "executor" in finding.facts
+
+
+def print_executors(diagnosis: Diagnosis, console: Console | None = None) -> None:
+    """Print a row for each executor that was judged; nothing if none was."""
+    rows = [_executor_row(finding) for finding in diagnosis.findings if is_executor(finding)]
+    if rows:
+        print_rows(_EXECUTOR_COLUMNS, rows, console)
+
+
+def _executor_row(finding: Finding) -> list[str]:
+    facts = finding.facts
+    packages, clock, driver = facts["packages"], facts["clock"], facts["driver"]
+    reached, unreached = len(facts["brokers_reached"]), len(facts["brokers_not_reached"])
+    return [
+        facts["executor"],
+        _MARKS[finding.status][1],
+        packages.get("pyspark-kafka") or "missing",
+        _YES[facts["compiled"]],
+        facts["python"],
+        packages.get("pyspark") or "missing",
+        packages.get("pyarrow") or "missing",
+        ", ".join(facts["extras"]),
+        f"{reached} of {reached + unreached}",
+        "?" if clock is None else f"{clock['ahead_ms']:+d} ms",
+        _YES[None if driver is None else driver["reached"]],
+    ]
 
 
 def summary(diagnosis: Diagnosis) -> str:

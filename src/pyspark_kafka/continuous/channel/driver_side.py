@@ -100,7 +100,7 @@ class TaskConnections:
         self._held_up = float("-inf"), 0.0
         self._has_warned = False
         self._on_message, self._on_lost = on_message, on_lost
-        self._listener = _listener(host, port)
+        self._listener = open_listener(host, port)
         self._listener.setblocking(False)
         _LISTENERS.add(self._listener)
         self._selector = selectors.DefaultSelector()
@@ -368,7 +368,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_listeners)
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
+    """Return a socket that listens for tasks: at an address, or on all of them if that is none of this machine's.
+
+    Raises:
+        TransportError: it cannot listen.
+    """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         try:

@@ -60,6 +60,16 @@ class TaskSlots:
             busy += running.next()
         return self.count() - busy
 
+    def count_executors(self) -> int:
+        """Return how many executors there are now; 0 on Connect, where nobody tells.
+
+        In local mode the driver is the executor; elsewhere Spark counts it besides them.
+        """
+        if not self._is_classic:
+            return 0
+        context = self._jvm_context()
+        return len(context.statusTracker().getExecutorInfos()) - (0 if context.isLocal() else 1)
+
     def _jvm_context(self) -> Any:
         context = self._spark.sparkContext._jsc  # noqa: SLF001 - PySpark does not hand it out
         if context is None or context.sc().isStopped():

@@ -26,7 +26,7 @@ _OLDEST = "2.1"
 # Brokers beyond this number are not connected to: a task connects to the leaders of its partitions only.
 _ASKED_BROKERS = 50
 # Tokens and certificates are judged by the clock; the usual tolerance of token validators is longer.
-_MAX_SKEW_MS = 5_000
+MAX_SKEW_MS = 5_000
 
 
 def judge_cluster(context: Context) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ def judge_clock(context: Context) -> Iterator[Finding]:
         return
     ahead_ms, error_ms = told
     facts = {"ahead_ms": round(ahead_ms), "error_ms": round(error_ms)}
-    if abs(ahead_ms) <= _MAX_SKEW_MS + error_ms:
+    if abs(ahead_ms) <= MAX_SKEW_MS + error_ms:
         text = f"The clocks of this machine and of the brokers agree within {abs(ahead_ms) + error_ms:.0f} ms."
         yield Finding("clock", FindingStatus.OK, text, facts=facts)
         return

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.diagnosis.findings import Finding, FindingStatus
@@ -73,6 +75,36 @@ def packages_probe(packages: tuple[str, ...]) -> Callable[[object], str]:
         return json.dumps({**told, "host": socket.gethostname()})
 
     return describe
+
+
+def installed_extras(package: str = "pyspark-kafka") -> list[str]:
+    """Return the extras of a package all of whose requirements are installed, whatever their versions are."""
+    try:
+        named = metadata.metadata(package).get_all("Provides-Extra") or []
+    except metadata.PackageNotFoundError:
+        return []
+    return sorted(extra for extra in named if _has_extra(package, extra, set()))
+
+
+def _has_extra(package: str, extra: str, seen: set[tuple[str, str]]) -> bool:
+    """Return whether the requirements of an extra are installed, and those of the extras that these name."""
+    if (package, extra) in seen:
+        return True
+    seen.add((package, extra))
+    for requirement in metadata.requires(package) or ():
+        what, _, condition = requirement.partition(";")
+        if re.search(rf"extra\s*==\s*['\"]{re.escape(extra)}['\"]", condition) is None:
+            continue
+        named = re.match(r"\s*([\w.-]+)\s*(?:\[([^]]*)\])?", what)
+        if named is None:
+            continue
+        try:
+            metadata.version(named[1])
+        except metadata.PackageNotFoundError:
+            return False
+        if not all(_has_extra(named[1], each.strip(), seen) for each in (named[2] or "").split(",") if each.strip()):
+            return False
+    return True
 
 
 def judge_packages(here: Mapping[str, Any]) -> Finding:

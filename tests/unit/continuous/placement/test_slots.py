@@ -107,3 +107,11 @@ def test_dynamic_allocation_is_refused_before_anything_is_read() -> None:
         check_session(session)
     session.conf = conf_of({"spark_dynamicAllocation_enabled": "true", "spark_master": "local[4]"})
     check_session(session)
+
+
+@pytest.mark.parametrize(("is_local", "listed", "executors"), [(True, 1, 1), (False, 1, 0), (False, 4, 3)])
+def test_executors_are_counted_without_the_driver(is_local: bool, listed: int, executors: int) -> None:
+    tracker = SimpleNamespace(getExecutorInfos=lambda: [None] * listed)
+    context = SimpleNamespace(isStopped=lambda: False, isLocal=lambda: is_local, statusTracker=lambda: tracker)
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: context)))
+    assert TaskSlots(session).count_executors() == executors

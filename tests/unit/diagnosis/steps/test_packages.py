@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import platform
 import sys
-from typing import Any
+from importlib import metadata
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.diagnosis import FindingStatus
 from pyspark_kafka.diagnosis.steps.packages import (
@@ -12,9 +14,13 @@ from pyspark_kafka.diagnosis.steps.packages import (
     compare_packages,
     describe_python,
     extras_of,
+    installed_extras,
     judge_packages,
 )
 from pyspark_kafka.options import CertificateStore, ConnectionOptions, KerberosLogin, ReferredLogin, Secret, TlsOptions
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def python(version: str = "3.11.2", **packages: str | None) -> dict[str, Any]:
@@ -72,3 +78,34 @@ def test_options_name_the_packages_that_they_need() -> None:
     store = TlsOptions(keystore=CertificateStore("client.p12", "PKCS12"))
     both = ConnectionOptions((("a", 1),), security_protocol="SASL_SSL", tls=store, login=amazon)
     assert [extra.install for extra in extras_of(both)] == ["pyspark-kafka[stores]", "pyspark-kafka[msk]"]
+
+
+def test_extra_is_installed_when_its_packages_and_their_extras_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    requirements = {
+        "ours": [
+            "pyarrow>=19",
+            'fast>=1; extra == "json"',
+            'spark[connect]<5; extra == "connect"',
+            "gone; extra == 'kdc'",
+        ],
+        "spark": ["grpcio>=1; extra == 'connect'"],
+        "fast": None,
+        "grpcio": None,
+    }
+
+    def version(name: str) -> str:
+        if name not in requirements:
+            raise metadata.PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(metadata, "requires", requirements.get)
+    monkeypatch.setattr(metadata, "version", version)
+    extras = SimpleNamespace(get_all=lambda _: ["json", "connect", "kdc"])
+    monkeypatch.setattr(metadata, "metadata", lambda _: extras)
+    assert installed_extras("ours") == ["connect", "json"]
+    del requirements["grpcio"]
+    assert installed_extras("ours") == ["json"]
+
+
+def test_package_that_is_not_installed_has_no_extras() -> None:
+    assert installed_extras("no-such-package") == []

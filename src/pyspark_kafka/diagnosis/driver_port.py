@@ -1,0 +1,114 @@
+"""Whether executors can connect to the driver, as the tasks of a continuous query do, and how their clocks differ.
+
+The driver listens as for a continuous query, and answers whoever knows the key of the check with its time.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_KEY_BYTES = 16
+# Of executors that ask at the same time; a stranger holds one of these for as long as the timeout.
+_ANSWERING = 32
+_ANSWER_S = 5.0
+_MAX_ANSWER = 64
+
+
+class DriverPort:
+    """Answers executors until it is closed. Use as a context manager.
+
+    Runs on: driver; in threads of its own.
+
+    Args:
+        listener: the socket that listens; it is closed with the port.
+
+    Attributes:
+        key: what an executor has to send.
+    """
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.key = secrets.token_bytes(_KEY_BYTES)
+        self._listener = listener
+        self._listener.settimeout(0.2)
+        self._over = threading.Event()
+        self._answering = ThreadPoolExecutor(_ANSWERING, "check-answers")
+        self._thread = threading.Thread(target=self._accept, name="check-driver-port", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> DriverPort:  # noqa: PYI034 - typing.Self needs Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        self._listener.close()
+        self._answering.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._listener.getsockname()[1])
+
+    def _accept(self) -> None:
+        while not self._over.is_set():
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError:  # mostly the timeout
+                continue
+            self._answering.submit(self._answer, accepted)
+
+    def _answer(self, accepted: socket.socket) -> None:
+        with accepted:
+            accepted.settimeout(_ANSWER_S)
+            try:
+                if hmac.compare_digest(_receive(accepted, _KEY_BYTES), self.key):
+                    accepted.sendall(f"{time.time():.6f}\n".encode())
+            except OSError:
+                return
+
+
+def ask_driver(host: str, port: int, key: bytes, timeout_s: float) -> dict[str, Any]:
+    """Connect to the driver, and return what was found, as values for JSON.
+
+    Runs on: executor; blocks, at most for about twice the timeout.
+
+    Returns:
+        `address`; `reason`, which is empty if the driver answered; and if it did, `ahead_ms`, by how much the clock of
+        this machine is ahead of the driver's, with `error_ms`.
+    """
+    found: dict[str, Any] = {"address": f"{host}:{port}", "reason": ""}
+    try:
+        with socket.create_connection((host, port), timeout_s) as connection:
+            connection.settimeout(timeout_s)
+            before = time.time()
+            connection.sendall(key)
+            answer = _receive(connection, _MAX_ANSWER, end=b"\n")
+            after = time.time()
+        theirs = float(answer)
+    except OSError as error:
+        return {**found, "reason": f"{type(error).__name__}: {error}"}
+    except ValueError:
+        return {**found, "reason": "another program answers there"}
+    return {**found, "ahead_ms": ((before + after) / 2 - theirs) * 1000, "error_ms": (after - before) / 2 * 1000}
+
+
+def _receive(connection: socket.socket, size: int, end: bytes | None = None) -> bytes:
+    """Return bytes up to a size, an end or the end of the connection."""
+    received = b""
+    while len(received) < size and not (end and received.endswith(end)):
+        part = connection.recv(size - len(received))
+        if not part:
+            break
+        received += part
+    return received
