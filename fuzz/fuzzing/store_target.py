@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
 from pyspark_kafka.client.tls.certificates import parse_certificate
-from pyspark_kafka.client.tls.der import most_iterations
+from pyspark_kafka.client.tls.der import max_iterations
 from pyspark_kafka.client.tls.stores.reading import KEYSTORE, TRUSTSTORE, parse_store
 from pyspark_kafka.options import CertificateStore, Secret
 
@@ -29,7 +29,7 @@ def store(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: ARG001 - ev
     role, kind = draw.pick((TRUSTSTORE, KEYSTORE)), draw.pick(KINDS)
     options = CertificateStore("/store", kind=kind, password=draw.pick(PASSWORDS))
     key_password, content = draw.pick(PASSWORDS), draw.rest()
-    if most_iterations(content) > _ITERATIONS:
+    if max_iterations(content) > _ITERATIONS:
         return
     with warnings.catch_warnings():
         # cryptography warns of stores that are BER.

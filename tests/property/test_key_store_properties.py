@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafka.client.tls.certificates import parse_certificate
-from pyspark_kafka.client.tls.der import DerError, most_iterations
+from pyspark_kafka.client.tls.der import DerError, max_iterations
 from pyspark_kafka.client.tls.stores.content import StoreError
 from pyspark_kafka.client.tls.stores.jks import read_jks
 from pyspark_kafka.client.tls.stores.pem import build_pem, parse_pem
@@ -74,11 +74,11 @@ def test_pem_comes_back_whatever_its_line_ends(content: bytes, line_end: str, be
 
 @given(st.binary(max_size=600))
 def test_any_bytes_are_a_certificate_or_an_error(data: bytes) -> None:
-    most_iterations(data)
+    max_iterations(data)
     with pytest.raises(DerError):
         parse_certificate(data)
 
 
 @given(damaged(("client.p12",)))
 def test_iterations_of_a_damaged_store_are_found_or_none(data: bytes) -> None:
-    assert most_iterations(data) >= 0
+    assert max_iterations(data) >= 0

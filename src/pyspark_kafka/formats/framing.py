@@ -190,10 +190,10 @@ def _inflate(values: pa.Array, compressed: Any, good: Any, bad: list[BadValue]) 
             stream = zlib.decompressobj()
             message = ""
             try:
-                most = min(_MAX_INFLATED, budget.free + budget.per_byte * len(value))
-                found = stream.decompress(found, most)
+                max_size = min(_MAX_INFLATED, budget.free + budget.per_byte * len(value))
+                found = stream.decompress(found, max_size)
                 if not stream.eof:
-                    message = _TOO_LARGE if len(found) == most else "what is compressed ends early"
+                    message = _TOO_LARGE if len(found) == max_size else "what is compressed ends early"
                 else:
                     budget.take(len(found), len(value))
             except zlib.error:

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def split_by_size(values: pa.Array, most_bytes: int) -> Iterator[tuple[int, pa.Array]]:
+def split_by_size(values: pa.Array, max_bytes: int) -> Iterator[tuple[int, pa.Array]]:
     """Yield slices of an array of bytes, each with the row that it begins at.
 
     Args:
         values: of any type of strings or bytes.
-        most_bytes: what a slice has at most; one value may have more.
+        max_bytes: what a slice has at most; one value may have more.
     """
     start = 0
     while start < len(values):
         count = len(values) - start
-        while count > 1 and (pc.sum(pc.binary_length(values.slice(start, count))).as_py() or 0) > most_bytes:
+        while count > 1 and (pc.sum(pc.binary_length(values.slice(start, count))).as_py() or 0) > max_bytes:
             count = (count + 1) // 2
         yield start, values.slice(start, count)
         start += count

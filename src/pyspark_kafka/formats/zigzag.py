@@ -22,15 +22,15 @@ def put_zigzag(value: int, out: bytearray) -> None:
     out.append(raw)
 
 
-def read_zigzag(data: bytes, at: int, most_bytes: int = 10) -> tuple[int, int] | None:
-    r"""Return a number and where it ends; None if it ends too early, or has more bytes than `most_bytes`.
+def read_zigzag(data: bytes, at: int, max_bytes: int = 10) -> tuple[int, int] | None:
+    r"""Return a number and where it ends; None if it ends too early, or has more bytes than `max_bytes`.
 
     Example:
         >>> read_zigzag(b"\x81\x01", 0), read_zigzag(b"\x81", 0)
         ((-65, 2), None)
     """
     raw = 0
-    for count, byte in enumerate(data[at : at + most_bytes]):
+    for count, byte in enumerate(data[at : at + max_bytes]):
         raw |= (byte & 0x7F) << (7 * count)
         if byte < 0x80:
             return (raw >> 1) ^ -(raw & 1), at + count + 1

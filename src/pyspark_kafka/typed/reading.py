@@ -134,10 +134,10 @@ def plan_read(options: TypedReadOptions, topic: str | None, registry: SchemaRegi
     def subject(side: str) -> str | None:
         return topic and default_subject(side, topic, options.registry)
 
-    most = options.recursive_field_max_depth
+    max_depth = options.recursive_field_max_depth
     return ReadFormats(
-        key=_plan_side("key", options.key, subject("key"), ask, most),
-        value=_plan_side("value", options.value, subject("value"), ask, most),
+        key=_plan_side("key", options.key, subject("key"), ask, max_depth),
+        value=_plan_side("value", options.value, subject("value"), ask, max_depth),
         registry=options.registry,
         mode=options.mode,
         corrupt_column=options.corrupt_column,
@@ -199,7 +199,7 @@ def _narrowed(name: str, column: ColumnFormat | None, asked: pa.Schema) -> Colum
 
 
 def _plan_side(
-    side: str, options: FormatOptions, default: str | None, ask: Callable[[], SchemaRegistry], most: int
+    side: str, options: FormatOptions, default: str | None, ask: Callable[[], SchemaRegistry], max_depth: int
 ) -> ColumnFormat | None:
     if options.format == "binary":
         return None
@@ -209,4 +209,4 @@ def _plan_side(
     if schema is None and options.schema is not None:
         columns = read_given_columns(f"{side}Schema", options.schema, columns_of_text)
         return json_column(side, options, columns, None)
-    return column_of_schema(side, options, schema or find_schema(side, options, default, ask), most)
+    return column_of_schema(side, options, schema or find_schema(side, options, default, ask), max_depth)

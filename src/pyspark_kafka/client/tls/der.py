@@ -71,7 +71,7 @@ def read_sequence(data: memoryview) -> list[tuple[int, memoryview]]:
     return list(iter_elements(content))
 
 
-def most_iterations(data: bytes) -> int:
+def max_iterations(data: bytes) -> int:
     """Return the highest count of iterations that a PKCS#8 key or a PKCS#12 store asks for; 0 without any.
 
     It is the integer that follows a salt (an OCTET STRING) in the parameters of PBKDF2, of PBES1 and of the MAC of a

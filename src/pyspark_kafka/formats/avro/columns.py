@@ -125,9 +125,9 @@ def build_column(
 class _Columns:
     """Builds the columns of one schema."""
 
-    def __init__(self, schema: Schema, most: int) -> None:
+    def __init__(self, schema: Schema, max_depth: int) -> None:
         self._schema = schema
-        self._most = most
+        self._max_depth = max_depth
         self._parts = 0
 
     def count(self, given: Type, within: tuple[str, ...]) -> None:
@@ -135,12 +135,12 @@ class _Columns:
         self._parts += 1
         if self._parts > _MAX_PARTS:
             raise invalid_schema(
-                f"with recursiveFieldMaxDepth {self._most} it has more than {_MAX_PARTS} parts as columns",
+                f"with recursiveFieldMaxDepth {self._max_depth} it has more than {_MAX_PARTS} parts as columns",
                 "Set option 'recursiveFieldMaxDepth' to a smaller number, or name the fields to read with .schema().",
             )
         found = self._schema.resolve(given)
         if isinstance(found, Record):
-            if within.count(found.name) < self._most:
+            if within.count(found.name) < self._max_depth:
                 for each in found.fields:
                     self.count(each.type, (*within, found.name))
         elif isinstance(found, (Array, Map)):
@@ -189,7 +189,7 @@ class _Columns:
                     raise no_such_field(f"{path}.{each.name}", each.type)
                 chosen.append((known[each.name], each.type))
         else:
-            if found.name in within and self._most == 0:
+            if found.name in within and self._max_depth == 0:
                 # The column may be one of keys, and the path begins with `value` all the same.
                 place = path.removeprefix("value").lstrip(".")
                 raise invalid_schema(
@@ -198,7 +198,7 @@ class _Columns:
                     "'recursive_field_max_depth': 1 leaves out the fields that hold their own record. Or leave the "
                     "field out of the schema.",
                 )
-            if within.count(found.name) >= max(self._most, 1):
+            if within.count(found.name) >= max(self._max_depth, 1):
                 return None
             chosen = [(each, None) for each in found.fields]
         inner = (*within, found.name)

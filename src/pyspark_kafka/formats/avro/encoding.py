@@ -232,7 +232,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _number_step(found: Primitive, column: pa.Array, path: str) -> Any:
     kind, logical = column.type, found.logical
-    least, most = _BOUNDS[found.name]
+    minimum, maximum = _BOUNDS[found.name]
     divisor = 1
     if logical is None or not (pa.types.is_temporal(kind)):
         if not pa.types.is_integer(kind) or kind == pa.uint64():
@@ -243,7 +243,7 @@ def _number_step(found: Primitive, column: pa.Array, path: str) -> Any:
     elif logical.name.startswith("time-") and pa.types.is_time(kind):
         numbers = column.cast(pa.time64("us")).cast(pa.int64())
         divisor = 1000 if logical.name == "time-millis" else 1
-        least, most = 0, _DAY_US // divisor - 1
+        minimum, maximum = 0, _DAY_US // divisor - 1
     elif "timestamp" in logical.name and pa.types.is_timestamp(kind):
         # A time in a zone is an instant; one without is not.
         if (kind.tz is None) is not logical.name.startswith("local"):
@@ -252,7 +252,7 @@ def _number_step(found: Primitive, column: pa.Array, path: str) -> Any:
         divisor = 1000 if logical.name.endswith("millis") else 1
     else:
         raise _no_fit(path, f"{found.name} ({logical.name})", kind)
-    return _variant.kernel.writing.WriteLong(fixed_values(numbers, "q", 8), least, most, divisor)
+    return _variant.kernel.writing.WriteLong(fixed_values(numbers, "q", 8), minimum, maximum, divisor)
 
 
 def _decimal_step(found: Primitive | Fixed, size: int, column: pa.Array, path: str) -> Any:

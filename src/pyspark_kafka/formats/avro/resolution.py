@@ -151,17 +151,17 @@ class _Resolution:
         if isinstance(found, Record) and isinstance(target, Record):
             return self._record(found, target, column, path)
         if isinstance(found, Array) and isinstance(target, Array):
-            least, inner = self._least(found.items), column.children[0]
+            min_size, inner = self._min_size(found.items), column.children[0]
             items = self._item(found.items, target.items, inner, path)
-            return reading.ReadItems(column.builder, items, least, _cells(inner))
+            return reading.ReadItems(column.builder, items, min_size, _cells(inner))
         if isinstance(found, Map) and isinstance(target, Map):
             entry = column.children[0]
             keys, values = entry.children
             key = reading.ReadBytes(keys.builder, text=True)
-            least = 1 + self._least(found.values)
+            min_size = 1 + self._min_size(found.values)
             value = self._item(found.values, target.values, values, path)
             pair = reading.ReadRecord(entry.builder, [key, value])
-            return reading.ReadItems(column.builder, pair, least, _cells(entry))
+            return reading.ReadItems(column.builder, pair, min_size, _cells(entry))
         if isinstance(found, Enum) and isinstance(target, Enum):
             return _enum_step(found, target, column, path)
         if isinstance(found, Fixed) and isinstance(target, Fixed):
@@ -230,16 +230,16 @@ class _Resolution:
         reading, found = _variant.kernel.reading, self._writer.resolve(given)
         if isinstance(found, Record):
             if found.name not in self._skipped:
-                if self._least(found) == 0 and self._count_empty(found) > _MAX_STEPS:
+                if self._min_size(found) == 0 and self._count_empty(found) > _MAX_STEPS:
                     raise invalid_schema(f"record '{found.name}' has more than {_MAX_STEPS} parts without a byte")
                 self._skipped[found.name] = nested = reading.SkipNested()
                 nested.set(reading.ReadRecord(None, [self._skip(each.type) for each in found.fields]))
             return self._skipped[found.name]
         if isinstance(found, Array):
-            return reading.ReadItems(None, self._skip(found.items), self._least(found.items), 0)
+            return reading.ReadItems(None, self._skip(found.items), self._min_size(found.items), 0)
         if isinstance(found, Map):
             pair = reading.ReadRecord(None, [reading.SkipBytes(), self._skip(found.values)])
-            return reading.ReadItems(None, pair, 1 + self._least(found.values), 0)
+            return reading.ReadItems(None, pair, 1 + self._min_size(found.values), 0)
         if isinstance(found, Union):
             return reading.ReadUnion([self._skip(branch) for branch in found.branches])
         if isinstance(found, Fixed):
@@ -253,7 +253,7 @@ class _Resolution:
             return reading.ReadLong(None, *(_INT32 if name == "int" else _INT64), 1)
         return reading.SkipFixed({"null": 0, "boolean": 1, "float": 4, "double": 8}[name])
 
-    def _least(self, given: Type) -> int:
+    def _min_size(self, given: Type) -> int:
         """Return how many bytes a value of the writer's type has at least."""
         found = self._writer.resolve(given)
         if isinstance(found, Record):
@@ -261,7 +261,7 @@ class _Resolution:
                 # Of a record that is directly within itself there is no value: any number is right.
                 self._leasts[found.name] = 0
                 # Bounded: a record of records of records has a sum that grows without end.
-                self._leasts[found.name] = min(1 << 20, sum(self._least(each.type) for each in found.fields))
+                self._leasts[found.name] = min(1 << 20, sum(self._min_size(each.type) for each in found.fields))
             return self._leasts[found.name]
         if isinstance(found, Fixed):
             return found.size
@@ -289,16 +289,16 @@ def _primitive_step(found: Primitive, target: Primitive, column: AvroColumn, pat
         return reading.ReadDecimal(builder, -1)
     if found.name in ("int", "long"):
         _check_units(found, target, path)
-        least, most = _INT32 if found.name == "int" else _INT64
+        minimum, maximum = _INT32 if found.name == "int" else _INT64
         # Without a unit of its own the writer's number is in that of the reader.
         unit = (found.logical or target.logical) if target.logical is not None else None
         scale = _SCALES.get(unit.name, 1) if unit is not None else 1
         if unit is not None and unit.name.startswith("time-"):
-            least, most = 0, _DAY_MS * 1000 // scale - 1
+            minimum, maximum = 0, _DAY_MS * 1000 // scale - 1
         if scale > 1:
             # What passes 64 bits in microseconds is a bad value.
-            least, most = max(least, -(_INT64[1] // scale)), min(most, _INT64[1] // scale)
-        return reading.ReadLong(builder, least, most, scale)
+            minimum, maximum = max(minimum, -(_INT64[1] // scale)), min(maximum, _INT64[1] // scale)
+        return reading.ReadLong(builder, minimum, maximum, scale)
     if found.name in ("float", "double"):
         return reading.ReadFloat(builder, wide=found.name == "double")
     if found.name in ("bytes", "string"):
@@ -390,8 +390,8 @@ def _encode_primitive(name: str, value: Any, out: bytearray) -> None:
     elif name == "boolean":
         out.append({False: 0, True: 1}[value] if isinstance(value, bool) else _refuse())
     elif name in ("int", "long"):
-        least, most = _INT32 if name == "int" else _INT64
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        minimum, maximum = _INT32 if name == "int" else _INT64
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
             raise TypeError("not such a number")
         put_zigzag(value, out)
     elif name in ("float", "double"):

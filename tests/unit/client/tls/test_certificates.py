@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from pyspark_kafka.client.tls.certificates import parse_certificate
-from pyspark_kafka.client.tls.der import DerError, most_iterations
+from pyspark_kafka.client.tls.der import DerError, max_iterations
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "stores"
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -103,14 +103,14 @@ def test_bytes_that_are_no_certificate_are_refused(data: bytes) -> None:
 
 def test_iterations_that_a_store_or_a_key_asks_for_are_found() -> None:
     # keytool's default.
-    assert most_iterations((GOLDEN / "client.p12").read_bytes()) == 10_000
+    assert max_iterations((GOLDEN / "client.p12").read_bytes()) == 10_000
     encryption = serialization.BestAvailableEncryption(b"password")
     encrypted = KEY.private_bytes(serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, encryption)
-    assert most_iterations(encrypted) >= 2048
+    assert max_iterations(encrypted) >= 2048
     plain = KEY.private_bytes(
         serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    assert most_iterations(plain) == 0
+    assert max_iterations(plain) == 0
 
 
 def test_nesting_without_an_end_is_left_at_a_bound() -> None:
@@ -119,4 +119,4 @@ def test_nesting_without_an_end_is_left_at_a_bound() -> None:
         size = len(data)
         head = bytes([size]) if size < 0x80 else b"\x83" + size.to_bytes(3, "big")
         data = b"\x30" + head + data
-    assert most_iterations(data) == 0
+    assert max_iterations(data) == 0

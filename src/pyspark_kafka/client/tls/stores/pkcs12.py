@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.tls.certificates import parse_certificate
-from pyspark_kafka.client.tls.der import DerError, most_iterations
+from pyspark_kafka.client.tls.der import DerError, max_iterations
 from pyspark_kafka.client.tls.stores.content import KeyEntry, StoreContent, StoreError, host_name
 from pyspark_kafka.errors import MissingDependencyError
 
@@ -19,13 +19,13 @@ MAX_ITERATIONS = 5_000_000
 _KEY_BAG = bytes.fromhex("060b2a864886f70d010c0a0102")
 
 
-def read_pkcs12(data: bytes, password: str | None, most: int = MAX_ITERATIONS) -> StoreContent:
+def read_pkcs12(data: bytes, password: str | None, limit: int = MAX_ITERATIONS) -> StoreContent:
     """Read a PKCS#12 store, with or without a password.
 
     Args:
         data: the store.
         password: of the store and its key.
-        most: iterations that deriving a key may take.
+        limit: iterations that deriving a key may take.
 
     Returns:
         Its first key, with the certificates that continue its chain, and all other certificates as trusted ones.
@@ -34,8 +34,8 @@ def read_pkcs12(data: bytes, password: str | None, most: int = MAX_ITERATIONS) -
         StoreError: the store is damaged, or the password is missing or wrong.
         MissingDependencyError: the package `cryptography` is not there.
     """
-    if most_iterations(data) > most:
-        raise StoreError(f"asks for more than {most} iterations to derive a key")
+    if max_iterations(data) > limit:
+        raise StoreError(f"asks for more than {limit} iterations to derive a key")
     try:
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - heavy, and optional
         from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.tls.certificates import parse_certificate
-from pyspark_kafka.client.tls.der import INTEGER, SEQUENCE, DerError, most_iterations, read_sequence
+from pyspark_kafka.client.tls.der import INTEGER, SEQUENCE, DerError, max_iterations, read_sequence
 from pyspark_kafka.client.tls.stores.content import KeyEntry, StoreContent, StoreError, host_name
 from pyspark_kafka.client.tls.stores.jks import MAGIC, read_jks
 from pyspark_kafka.client.tls.stores.pem import parse_pem
@@ -140,7 +140,7 @@ def _read_pem(data: bytes) -> StoreContent:
     if not certificates and not keys and blocks:
         raise StoreError(f"has no certificate and no private key, but {', '.join(sorted({b.label for b in blocks}))}")
     for key in keys[:1]:
-        if most_iterations(key.content) > MAX_ITERATIONS:
+        if max_iterations(key.content) > MAX_ITERATIONS:
             raise StoreError(f"asks for more than {MAX_ITERATIONS} iterations to derive a key")
     entries = tuple(
         KeyEntry("", key.text(), () if number else certificates, key.is_encrypted) for number, key in enumerate(keys)

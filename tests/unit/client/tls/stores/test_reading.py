@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from pyspark_kafka.client.tls.certificates import parse_certificate
-from pyspark_kafka.client.tls.der import most_iterations
+from pyspark_kafka.client.tls.der import max_iterations
 from pyspark_kafka.client.tls.stores.reading import KEYSTORE, TRUSTSTORE, fetch_store, parse_store
 from pyspark_kafka.errors import ConnectorError, MissingDependencyError, OptionError
 from pyspark_kafka.options import CertificateStore, Secret
@@ -253,7 +253,7 @@ def test_pkcs12_store_without_lengths_is_read(tmp_path: Path) -> None:
     """As Bouncy Castle writes stores."""
     data = (STORES / "client.p12").read_bytes()
     (tmp_path / "ber.p12").write_bytes(b"\x30\x80" + data[4:] + b"\0\0")
-    assert most_iterations((tmp_path / "ber.p12").read_bytes()) == most_iterations(data) == 10_000
+    assert max_iterations((tmp_path / "ber.p12").read_bytes()) == max_iterations(data) == 10_000
     assert read(str(tmp_path / "ber.p12"), KEYSTORE).keys[0].alias == "client"
 
 
