@@ -72,6 +72,9 @@ def load_source(package: str, name: str) -> Any:
         return sys.modules[full_name]
     # Compiled or not, the module lies where its source does.
     place = Path(str(importlib.import_module(package).__file__)).with_name(f"{name}.py")
+    if not place.is_file():
+        # In an archive, such as those of `--py-files`: nothing there is compiled.
+        return importlib.import_module(f"{package}.{name}")
     spec = importlib.util.spec_from_file_location(full_name, place)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load the source {name}.py of {package}")
