@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from pyspark_kafka.cli.check.lines import Lines, print_executors
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.diagnosis import Diagnosis, Finding, FindingStatus
+from pyspark_kafka.diagnosis import Diagnosis, Finding, FindingStatus, executors
 from pyspark_kafka.diagnosis.executors import findings_of, judge_executors
+
+if TYPE_CHECKING:
+    import pytest
 
 HERE: dict[str, Any] = {
     "python": "3.11.2",
@@ -114,6 +118,57 @@ def test_executors_without_a_task_are_skipped_and_named_by_number() -> None:
 def test_time_that_is_over_starts_no_task() -> None:
     (found,) = judge_executors(None, None, Deadline(0), 1_000)
     assert found.status is FindingStatus.SKIPPED
+
+
+class Cluster:
+    """Executors that answer in turn, as `run_tasks` returns them; each round has as many tasks as were asked for."""
+
+    def __init__(self, rounds: list[list[dict[str, Any]]], executors: int, slots: int) -> None:
+        self._rounds = iter(rounds)
+        self._executors, self._slots = executors, slots
+        self.tasks: list[int] = []
+
+    def count_executors(self) -> int:
+        return self._executors
+
+    def count(self) -> int:
+        return self._slots
+
+    def run_tasks(self, _: Any, prepare: Any, __: Deadline) -> list[str]:
+        self.tasks.append(prepare(self)[1])
+        return [json.dumps(each) for each in next(self._rounds)]
+
+
+def judged(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> list[Finding]:
+    monkeypatch.setattr(executors, "run_tasks", cluster.run_tasks)
+    monkeypatch.setattr(executors, "TaskSlots", lambda session: session)
+    monkeypatch.setattr(executors, "describe_python", lambda _: HERE)
+    monkeypatch.setattr(executors, "_listen", lambda *_: ("d", 9, b"key"))
+    return list(judge_executors(None, None, Deadline(60_000), 1_000))
+
+
+def test_executor_without_a_task_gets_one_of_as_many_as_there_are_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = executor("a"), executor("b")
+    cluster = Cluster([[a, a], [a, b, a, b], [a, b]], executors=2, slots=4)
+    found = judged(monkeypatch, cluster)
+    assert cluster.tasks == [2, 4, 2]
+    assert [(row.where, row.status) for row in found] == [
+        ("executor a", FindingStatus.OK),
+        ("executor b", FindingStatus.OK),
+    ]
+
+
+def test_packages_that_do_not_fit_end_the_check_before_brokers_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster([[executor("a", **with_version("0.9")), executor("b")]], executors=2, slots=2)
+    found = judged(monkeypatch, cluster)
+    assert found[-1].status is FindingStatus.SKIPPED
+    assert found[-1].text == "Not judged further: the packages of 1 executor do not fit."
+
+
+def test_executors_of_which_nobody_tells_the_number_are_those_that_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster([[executor("a")], [executor("a")]], executors=0, slots=3)
+    assert [row.where for row in judged(monkeypatch, cluster)] == ["executor a"]
+    assert cluster.tasks == [3, 3]
 
 
 def shown(*findings: Finding) -> list[str]:
