@@ -80,7 +80,7 @@ class ContinuousSourceContract(ABC):
         """The table names CONTINUOUS_READ, and its scan returns a `ContinuousStream`."""
         named = source.table.capabilities()
         assert TableCapability.CONTINUOUS_READ in named, "the table does not name CONTINUOUS_READ"
-        stream = source.scan().toContinuousStream(None)
+        stream = source.stream()
         assert isinstance(stream, ContinuousStream), "toContinuousStream() returned no ContinuousStream"
 
     def test_answers_have_the_types_of_the_contract(self, source: _Continuous) -> None:

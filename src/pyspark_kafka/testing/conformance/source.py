@@ -107,7 +107,7 @@ class SourceContract(ABC):
     def test_answers_have_the_types_of_the_contract(self, source: _Source) -> None:
         """No method forgets to return its answer, or returns another kind of object."""
         scan = source.scan()
-        stream = check_instance(scan.toMicroBatchStream(None), MicroBatchStream, scan, "toMicroBatchStream")
+        stream = check_instance(source.stream(), MicroBatchStream, scan, "toMicroBatchStream")
         control = admission_control_of(stream)
         start = check_offset(stream.initialOffset(), stream, "initialOffset")
         check_offset(stream.deserializeOffset(start.json()), stream, "deserializeOffset")
