@@ -92,7 +92,7 @@ _KNOWN: dict[str, dict[int, _Letters]] = {
     },
     "V": {2: _Letters("zone", f"Z|{_COLON}|[A-Za-z][A-Za-z0-9_/+-]*")},
 }
-_WRITTEN_OFFSET = {"X": "Z", "xx": "+0000", "xxx": "+00:00", "x": "+00", "Z": "+0000", "ZZ": "Z", "V": "UTC"}
+_WRITTEN_OFFSET = {"X": "Z", "xx": "+0000", "xxx": "+00:00", "x": "+00", "Z": "+0000", "ZZZZZ": "Z", "V": "UTC"}
 _OF_A_DAY = frozenset("HhamsSXxZV")
 
 
