@@ -71,8 +71,9 @@ def read(**wrong: Any) -> None:
     )  # fmt: skip
     batch = answering(Batch, wrong, planInputPartitions=[InputPartition()], createReaderFactory=factory)
     table = Mock(capabilities=lambda: {TableCapability.BATCH_READ})
-    scan = Mock(toMicroBatchStream=lambda _: wrong.get("stream", stream), toBatch=lambda: wrong.get("batch", batch))
-    SourceContract.test_answers_have_the_types_of_the_contract(Mock(), Mock(scan=lambda: scan, table=table))
+    scan = Mock(toBatch=lambda: wrong.get("batch", batch))
+    source = Mock(scan=lambda: scan, stream=lambda: wrong.get("stream", stream), table=table)
+    SourceContract.test_answers_have_the_types_of_the_contract(Mock(), source)
 
 
 def read_on(**wrong: Any) -> None:
