@@ -114,7 +114,9 @@ def make(directory: Path) -> Path:
 def pip(python: Path, *arguments: str) -> None:
     """Run `pip install`, with its own progress on a terminal, and with a line every few seconds elsewhere."""
     quiet = [] if sys.stdout.isatty() else ["--quiet"]
-    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *quiet, *arguments]
+    # Compiling all modules is half of pip's time, and most of them are never imported; Python compiles the others.
+    flags = ["--disable-pip-version-check", "--no-compile", *quiet]
+    command = [str(python), "-m", "pip", "install", *flags, *arguments]
     if run(command, f"pip install {' '.join(arguments)}") != 0:
         sys.exit(f"pip could not install {' '.join(arguments)}; its last lines above say why.")
 
