@@ -134,3 +134,11 @@ def test_time_in_which_a_busy_machine_held_a_test_back_does_not_count() -> None:
         guard.setattr(kinds, "_held_back_s", lambda: next(held_back))
         guard.setattr(kinds, "MAX_PLAIN_S", -900.0)
         run_as("plain", nothing)
+
+
+def test_half_of_the_cpu_time_of_a_test_counts() -> None:
+    cpu = iter([0.0, 1000.0])
+    with pytest.MonkeyPatch.context() as guard:
+        guard.setattr(kinds, "thread_time", lambda: next(cpu))
+        guard.setattr(kinds, "MAX_PLAIN_S", -490.0)
+        run_as("plain", nothing)
