@@ -47,7 +47,7 @@ class Assembling:
     def __init__(self, schema: pa.Schema, formats: ReadFormats | None) -> None:
         keep_freed_memory()
         self._schema = schema
-        self._current: tuple[TopicPartition, Assembler] | None = None
+        self._assemblers: dict[TopicPartition, Assembler] = {}
         self._typed: TypedBatches | None = None
         if formats is not None:
             # Reads of bytes load no decoders.
@@ -57,12 +57,12 @@ class Assembling:
 
     def assembler(self, topic_partition: TopicPartition) -> Assembler:
         """Return what puts the batches of a topic-partition together."""
-        # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
-        if self._current is None or self._current[0] != topic_partition:
+        known = self._assemblers.get(topic_partition)
+        if known is None:
             typed = self._typed
-            made = BatchAssembler(topic_partition, self._schema) if typed is None else typed.assembler(topic_partition)
-            self._current = topic_partition, made
-        return self._current[1]
+            known = BatchAssembler(topic_partition, self._schema) if typed is None else typed.assembler(topic_partition)
+            self._assemblers[topic_partition] = known
+        return known
 
     def finish(self) -> None:
         """Judge what was read, once the reader has read all.

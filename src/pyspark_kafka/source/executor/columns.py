@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from array import array
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -37,7 +39,10 @@ Source: Spark `KafkaRecordToRowConverter`, which declares every column nullable.
 
 # The times of this number of rows of a batch are looked at.
 _SAMPLED = 4
-_SAME_FOR_A_PARTITION = ("topic", "partition")
+_TEXT, _INT32 = pa.string(), pa.int32()
+# Places of the columns that the codec does not decode.
+_TOPIC, _PARTITION = -1, -2
+_OF_THE_PARTITION = {"topic": _TOPIC, "partition": _PARTITION}
 
 
 def source_schema(*, include_headers: bool, typed: Sequence[pa.Field] = ()) -> pa.Schema:
@@ -102,38 +107,68 @@ def _named_types(struct: pa.DataType) -> list[tuple[str, pa.DataType]]:
 class BatchAssembler:
     """Puts decoded records and the two columns of the partition together in the requested order.
 
-    Runs on: executor, one per reader.
+    Runs on: executor, one for each topic-partition of a reader. It keeps no columns: a reader may have thousands.
 
     Shape: batches of exactly this schema, so that the engine's check of the first batch holds for all.
     """
 
+    __slots__ = ("_places", "_schema", "_topic_partition", "decoded_columns")
+
     def __init__(self, topic_partition: TopicPartition, schema: pa.Schema) -> None:
+        self._topic_partition = topic_partition
         self._schema = schema
-        self._constants = {"topic": _one_text(topic_partition.topic), "partition": _one_int(topic_partition.partition)}
-        self._repeated: dict[str, pa.Array] = {}
-        self.decoded_columns = tuple(name for name in schema.names if name not in _SAME_FOR_A_PARTITION)
+        self.decoded_columns = tuple(name for name in schema.names if name not in _OF_THE_PARTITION)
+        self._places: tuple[tuple[int, pa.DataType | None], ...] = ()
 
     def assemble(self, decoded: Decoded) -> pa.RecordBatch:
-        """Return one batch with as many rows as `decoded` has records."""
-        rows = decoded.batch.num_rows
+        """Return one batch with as many rows as `decoded` has records.
+
+        Args:
+            decoded: records with `decoded_columns`; others may follow these.
+        """
+        batch = decoded.batch
         if not self._schema.names:
             # Arrow counts the rows of a batch by its columns; the codec's batch without columns knows its rows.
-            return decoded.batch
+            return batch
+        if not self._places:
+            self._places = _places(self._schema, batch.schema)
+        rows = batch.num_rows
         columns = []
-        for field in self._schema:
-            if field.name in self._constants:
-                columns.append(self._repeat(field.name, rows))
-                continue
-            column = decoded.batch.column(field.name)
-            columns.append(column if column.type == field.type else column.cast(field.type))
+        for position, cast_to in self._places:
+            if position == _TOPIC:
+                # For twice as many rows at most, so that batches of all sizes share few columns.
+                ends, data = _repeated_text(self._topic_partition.topic, 1 << (rows - 1).bit_length() if rows else 0)
+                columns.append(pa.Array.from_buffers(_TEXT, rows, [None, ends, data], 0))
+            elif position == _PARTITION:
+                numbers = struct.pack("=i", self._topic_partition.partition) * rows
+                columns.append(pa.Array.from_buffers(_INT32, rows, [None, pa.py_buffer(numbers)], 0))
+            else:
+                column = batch.column(position)
+                columns.append(column if cast_to is None else column.cast(cast_to))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
-    def _repeat(self, name: str, rows: int) -> pa.Array:
-        # Grown and sliced: batches of one reader are mostly of one size.
-        known = self._repeated.get(name)
-        if known is None or len(known) < rows:
-            known = self._repeated[name] = self._constants[name].take(_zeros(rows))
-        return known.slice(0, rows)
+
+def _places(schema: pa.Schema, decoded: pa.Schema) -> tuple[tuple[int, pa.DataType | None], ...]:
+    """Return for each column its place among the decoded ones, and the type to cast it to; None: it has its type."""
+    places: list[tuple[int, pa.DataType | None]] = []
+    for field in schema:
+        if field.name in _OF_THE_PARTITION:
+            places.append((_OF_THE_PARTITION[field.name], None))
+        else:
+            place = decoded.get_field_index(field.name)
+            places.append((place, None if decoded.field(place).type == field.type else field.type))
+    return tuple(places)
+
+
+# Columns of one value are built from their bytes. To build anything from a Python object, Arrow imports pandas if it is
+# installed, and that takes longer than the whole rest of a worker's first read.
+
+
+@lru_cache(maxsize=4)
+def _repeated_text(text: str, rows: int) -> tuple[pa.Buffer, pa.Buffer]:
+    """Return ends and data of a column of one text."""
+    data = text.encode()
+    return pa.py_buffer(array("i", range(0, len(data) * rows + 1, len(data)))), pa.py_buffer(data * rows)
 
 
 def sample_times(timestamps: pa.Array) -> tuple[float, ...]:
@@ -146,22 +181,3 @@ def sample_times(timestamps: pa.Array) -> tuple[float, ...]:
         return tuple(number / 1000 for number in numbers[first : first + rows])
     last = rows - 1
     return tuple(numbers[first + last * each // (_SAMPLED - 1)] / 1000 for each in range(_SAMPLED))
-
-
-# Columns of one value are built from their bytes. To build anything from a Python object, Arrow imports pandas if it is
-# installed, and that takes longer than the whole rest of a worker's first read.
-
-
-def _one_text(text: str) -> pa.Array:
-    data = text.encode()
-    return pa.Array.from_buffers(
-        pa.string(), 1, [None, pa.py_buffer(struct.pack("=ii", 0, len(data))), pa.py_buffer(data)]
-    )
-
-
-def _one_int(number: int) -> pa.Array:
-    return pa.Array.from_buffers(pa.int32(), 1, [None, pa.py_buffer(struct.pack("=i", number))])
-
-
-def _zeros(rows: int) -> pa.Array:
-    return pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.records import Decoded
+    from pyspark_kafka.source.executor.assembling import Assembler
     from pyspark_kafka.source.read_settings import ReadSettings
 
 # How long `next` waits for rows.
@@ -77,9 +78,10 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._resources = ExitStack()
         self._fetcher: Fetcher | None = None
         self._assembling = Assembling(settings.schema, settings.formats)
-        # The response that is decoded: of which partition, the rest of its pieces, the position behind the last one;
-        # and the position behind all of them by the headers.
+        # The response that is decoded: of which partition, what puts its rows together, the rest of its pieces, the
+        # position behind the last one; and the position behind all of them by the headers.
         self._topic_partition: TopicPartition | None = None
+        self._assembler: Assembler | None = None
         self._pieces: Iterator[Decoded] | None = None
         self._decoded_to = self._scanned_to = 0
         # The batch that `next` moved to. Its position counts when `get` has returned it.
@@ -202,13 +204,13 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
             return
         topic_partition, fetched = found
         self._topic_partition = topic_partition
-        columns = self._assembling.assembler(topic_partition).decoded_columns
+        self._assembler = self._assembling.assembler(topic_partition)
         self._decoded_to = fetched.start_offset
         self._scanned_to = min(fetched.scanned_offset, self._ranges[topic_partition].end_offset)
         self._pieces = decode_range(
             fetched,
             self._ranges[topic_partition],
-            columns,
+            self._assembler.decoded_columns,
             self._settings.fetch,
             target_bytes=_BATCH_BYTES,
             target_rows=_BATCH_ROWS,
@@ -216,15 +218,14 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
 
     def _decode(self, pieces: Iterator[Decoded]) -> bool:
         """Decode the next piece; return whether it has rows."""
-        topic_partition, fetcher = self._topic_partition, self._fetcher
-        if topic_partition is None or fetcher is None:
+        topic_partition, assembler, fetcher = self._topic_partition, self._assembler, self._fetcher
+        if topic_partition is None or assembler is None or fetcher is None:
             raise RuntimeError("nothing was fetched")
         decoded = next(pieces, None)
         if decoded is None:
             self._finish_response(topic_partition, fetcher)
             return False
         self._decoded_to = decoded.next_offset
-        assembler = self._assembling.assembler(topic_partition)
         if not decoded.batch.num_rows or not (batch := assembler.assemble(decoded)).num_rows:
             self._positions[topic_partition] = decoded.next_offset
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.fetch.errors import (
@@ -47,44 +48,31 @@ def decode_range(
         CorruptRecordsError: a batch is damaged; whole batches before it were returned. It names the range.
         RecordError: a record cannot be represented. It names the range.
     """
-    position, target = fetched.start_offset, (target_bytes, target_rows)
-    try:
-        for decoded in _pieces(fetched, fetched.records, offset_range, position, columns, fetch, target):
-            position = decoded.next_offset
-            yield decoded
-    except ConnectorError as error:
-        if isinstance(error, CorruptRecordsError) and error.whole_bytes is not None:
-            # The codec had batches before the damaged one in a piece that was not full yet.
-            whole = fetched.records[: error.whole_bytes]
-            yield from _pieces(fetched, whole, offset_range, position, columns, fetch, target)
-        # The codec knows offsets only; which log they belong to is known here.
-        topic_partition = offset_range.topic_partition
-        raise error.located(
-            f"Reading {offset_range}, topic '{topic_partition.topic}', partition {topic_partition.partition}"
-        ) from error
-
-
-def _pieces(
-    fetched: FetchedRecords,
-    records: memoryview,
-    offset_range: OffsetRange,
-    position: int,
-    columns: Sequence[str],
-    fetch: FetchOptions,
-    target: tuple[int, int],
-) -> Iterator[Decoded]:
-    return iter_decode(
-        records,
-        start_offset=position,
+    position = fetched.start_offset
+    decode = partial(
+        iter_decode,
         end_offset=None if offset_range.end_offset >= NO_END else offset_range.end_offset,
         isolation_level=fetch.isolation_level.value,
         aborted_transactions=fetched.aborted_transactions,
         columns=columns,
         max_decompressed_bytes=fetch.max_decompressed_bytes,
         check_crcs=fetch.check_crcs,
-        target_bytes=target[0],
-        target_rows=target[1],
+        target_bytes=target_bytes,
+        target_rows=target_rows,
     )
+    try:
+        for decoded in decode(fetched.records, start_offset=position):
+            position = decoded.next_offset
+            yield decoded
+    except ConnectorError as error:
+        if isinstance(error, CorruptRecordsError) and error.whole_bytes is not None:
+            # The codec had batches before the damaged one in a piece that was not full yet.
+            yield from decode(fetched.records[: error.whole_bytes], start_offset=position)
+        # The codec knows offsets only; which log they belong to is known here.
+        topic_partition = offset_range.topic_partition
+        raise error.located(
+            f"Reading {offset_range}, topic '{topic_partition.topic}', partition {topic_partition.partition}"
+        ) from error
 
 
 def resume_or_raise(
