@@ -26,6 +26,7 @@ _GROW_VALUE = cython.declare(cython.int, 3)
 _GROW_HEADERS = cython.declare(cython.int, 4)  # ... header slots and header data bytes
 _CORRUPT = cython.declare(cython.int, 5)  # SectionReader.problem says how
 _TIME_RANGE = cython.declare(cython.int, 6)  # a visible record's timestamp does not fit in microseconds
+_OTHER = cython.declare(cython.int, 7)  # SectionReader.read_batches came to the end, or to what it leaves to its caller
 
 # What a CORRUPT status can mean: SectionReader.problem.
 _BAD_RECORD_LENGTH = cython.declare(cython.int, 1)
@@ -42,6 +43,40 @@ _TRAILING_BYTES = cython.declare(cython.int, 9)
 SLACK = 64
 _CHUNK = cython.declare(cython.Py_ssize_t, 32)
 _SMALL_COPY = cython.declare(cython.Py_ssize_t, 256)
+
+# Of a batch's header, and of what it may hold; see batch_header.py.
+_HEADER_BYTES = cython.declare(cython.Py_ssize_t, 61)
+_LENGTH_OVERHEAD = cython.declare(cython.Py_ssize_t, 12)
+_MIN_RECORD_BYTES = cython.declare(cython.Py_ssize_t, 7)
+_CODEC_MASK = cython.declare(cython.int, 0x07)
+_LOG_APPEND_TIME = cython.declare(cython.int, 0x08)
+_CONTROL = cython.declare(cython.int, 0x20)
+_MAX_OFFSET = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+_MAX_TIME_MS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF // 1000)
+# Sums with times beyond this one could overflow.
+_MAX_SUMMED_TIME = cython.declare(cython.longlong, 0x3FFFFFFFFFFFFFFF)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _int32(src: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.longlong:
+    """Read a signed big-endian integer; four bytes must be there."""
+    value: cython.longlong = src[at]
+    if value >= 128:
+        value -= 256
+    return ((value * 256 + src[at + 1]) * 256 + src[at + 2]) * 256 + src[at + 3]
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _int64(src: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.longlong:
+    """Read a signed big-endian integer; eight bytes must be there."""
+    value: cython.longlong = _int32(src, at)
+    return (((value * 256 + src[at + 4]) * 256 + src[at + 5]) * 256 + src[at + 6]) * 256 + src[at + 7]
 
 
 @cython.cfunc
@@ -252,9 +287,11 @@ class SectionReader:
     """Reads the records of one batch into pieces; resumable, since a batch may be larger than a piece.
 
     `set_source` takes the bytes, `open` a batch's section in them, `read` appends visible records to a piece.
+    `read_batches` does both for one batch after the other, as long as they need nothing else.
     """
 
     source: cython.const[cython.uchar][::1]
+    source_bytes: object
     source_length: cython.Py_ssize_t
     pos: cython.Py_ssize_t
     end: cython.Py_ssize_t
@@ -278,8 +315,10 @@ class SectionReader:
 
     def set_source(self, source: object, length: int) -> None:
         self.source = source
+        self.source_bytes = source
         self.source_length = length
 
+    @cython.ccall
     def open(
         self,
         pos: cython.Py_ssize_t,
@@ -293,7 +332,7 @@ class SectionReader:
         time_low: cython.longlong,
         time_high: cython.longlong,
         log_append: cython.bint,
-    ) -> None:
+    ) -> object:
         """Begin a section: bytes [pos, end) of the source, `count` records.
 
         Records with delta in [low_delta, high_delta) are visible. `base_time` is the batch's base timestamp, or its
@@ -328,6 +367,119 @@ class SectionReader:
         with cython.nogil:
             status = self._read(out, max_rows, max_bytes)
         return status
+
+    @cython.boundscheck(False)
+    @cython.wraparound(False)
+    @cython.initializedcheck(False)
+    def read_batches(
+        self,
+        out: PieceColumns,
+        at: cython.Py_ssize_t,
+        floor: cython.longlong,
+        start_offset: cython.longlong,
+        stop_offset: cython.longlong,
+        max_rows: cython.Py_ssize_t,
+        max_bytes: cython.Py_ssize_t,
+        with_time: cython.bint,
+        passes_control: cython.bint,
+        crc32c: object,
+    ) -> tuple[int, int, int]:
+        """Read uncompressed batches one after the other: one call, however small they are.
+
+        The source is fetched bytes, in which no transaction was aborted from here on. A batch that is malformed, cut
+        off, compressed, or at `stop_offset` is left to the caller, who knows what to do, and the text of errors.
+
+        Args:
+            out: the piece.
+            at: where a batch begins.
+            floor: the last offset of the batch before it; -1 if there is none.
+            start_offset: the first offset wanted.
+            stop_offset: the first offset not wanted.
+            max_rows: of the piece.
+            max_bytes: of the piece.
+            with_time: whether timestamps are stored.
+            passes_control: whether control batches are passed over; others are left to the caller.
+            crc32c: returns the checksum of bytes; None leaves checksums unverified.
+
+        Returns:
+            OTHER, or the status of a batch that was not read whole, which is open; where the next, or that, batch
+            begins; the last offset of the one before it.
+        """
+        src: cython.p_const_uchar = cython.NULL
+        if self.source_length < _HEADER_BYTES:
+            return (_OTHER, at, floor)
+        if cython.compiled:  # noqa: SIM108 - Cython decides it when it compiles
+            src = cython.address(self.source[0])
+        else:
+            src = self.source
+        total: cython.Py_ssize_t = self.source_length
+        status: cython.int
+        attributes: cython.int
+        end: cython.Py_ssize_t
+        length: cython.longlong
+        body: cython.longlong
+        base: cython.longlong
+        last_delta: cython.longlong
+        base_time: cython.longlong
+        count: cython.longlong
+        low: cython.longlong
+        high: cython.longlong
+        time_low: cython.longlong
+        time_high: cython.longlong
+        log_append: cython.bint
+        while total - at >= _HEADER_BYTES:
+            base = _int64(src, at)
+            length = _int32(src, at + 8)
+            body = length + _LENGTH_OVERHEAD - _HEADER_BYTES
+            if src[at + 16] != 2 or body < 0 or length > total - at - _LENGTH_OVERHEAD:
+                break
+            if base < 0 or base <= floor or base >= stop_offset:
+                break
+            attributes = src[at + 22]
+            last_delta = _int32(src, at + 23)
+            count = _int32(src, at + 57)
+            if attributes & _CONTROL and not passes_control:
+                break
+            if attributes & _CODEC_MASK or last_delta < 0 or last_delta >= _MAX_OFFSET - base:
+                break
+            if count < 0 or count > last_delta + 1 or (count == 0) != (body == 0) or count * _MIN_RECORD_BYTES > body:
+                break
+            end = at + _LENGTH_OVERHEAD + length
+            if crc32c is not None and crc32c(self.source_bytes[at + 21 : end]) != _int32(src, at + 17) & 0xFFFFFFFF:
+                break
+            if count > 0 and not attributes & _CONTROL and base + last_delta >= start_offset:
+                log_append = (attributes & _LOG_APPEND_TIME) != 0
+                base_time = _int64(src, at + 35) if log_append else _int64(src, at + 27)
+                if base_time < -_MAX_SUMMED_TIME or base_time > _MAX_SUMMED_TIME:
+                    break
+                low = start_offset - base if base < start_offset else 0
+                high = stop_offset - base if base + last_delta >= stop_offset else last_delta + 1
+                time_low, time_high = -_MAX_OFFSET - 1, _MAX_OFFSET
+                if with_time and log_append:
+                    if base_time < -_MAX_TIME_MS or base_time > _MAX_TIME_MS:
+                        time_low, time_high = 1, 0
+                elif with_time:
+                    time_low, time_high = -_MAX_TIME_MS - base_time, _MAX_TIME_MS - base_time
+                self.open(
+                    at + _HEADER_BYTES,
+                    end,
+                    count,
+                    base,
+                    last_delta,
+                    low,
+                    high,
+                    base_time,
+                    time_low,
+                    time_high,
+                    log_append,
+                )
+                with cython.nogil:
+                    status = self._read(out, max_rows, max_bytes)
+                if status != _DONE:
+                    return (status, at, floor)
+            floor = base + last_delta
+            at = end
+        return (_OTHER, at, floor)
 
     @cython.cfunc
     @cython.nogil
@@ -649,6 +801,7 @@ GROW_VALUE = _GROW_VALUE
 GROW_HEADERS = _GROW_HEADERS
 CORRUPT = _CORRUPT
 TIME_RANGE = _TIME_RANGE
+OTHER = _OTHER
 BAD_RECORD_LENGTH = _BAD_RECORD_LENGTH
 BAD_VARINT = _BAD_VARINT
 BAD_OFFSET_DELTA = _BAD_OFFSET_DELTA

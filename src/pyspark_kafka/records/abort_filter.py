@@ -25,6 +25,11 @@ class AbortFilter:
         self._pending = sorted(((first, producer) for producer, first in aborted_transactions), reverse=True)
         self._active: set[int] = set()
 
+    @property
+    def hides_any(self) -> bool:
+        """Whether a batch from here on may be part of an aborted transaction."""
+        return bool(self._pending or self._active)
+
     def enter_batch(self, last_offset: int) -> None:
         """Activate all transactions that began at or before the batch's last offset."""
         while self._pending and self._pending[-1][0] <= last_offset:

@@ -86,28 +86,40 @@ class HeaderWalk:
     A cut-off tail ends the walk. So does a batch that begins at or after `stop_at`, which is not looked at.
 
     Attributes:
-        reached_stop: whether the walk ended at such a batch: nothing below `stop_at` can follow.
+        at: where the next batch begins.
+        floor: the last offset of the batch before it; -1 if there is none.
+        reached_stop: whether the walk ended at `stop_at`: nothing below it can follow.
     """
 
+    __slots__ = ("_check_crcs", "_data", "_stop_at", "at", "floor", "reached_stop")
+
     def __init__(self, data: memoryview, *, check_crcs: bool = True, stop_at: int = MAX_OFFSET) -> None:
+        self.at = 0
+        self.floor = -1
         self.reached_stop = False
         self._data = data
         self._check_crcs = check_crcs
         self._stop_at = stop_at
 
     def __iter__(self) -> Iterator[BatchHeader]:
-        """Return the headers in order.
+        """Return the headers in order; see `next`."""
+        while (header := self.next()) is not None:
+            yield header
+
+    def next(self, *, is_verified: bool = False) -> BatchHeader | None:
+        """Return the header of the batch that begins `at`, and move behind it; None at the end.
+
+        Args:
+            is_verified: whether its checksum was verified already.
 
         Raises:
             CorruptRecordsError: when bytes are there but not one complete batch, or a batch is malformed.
 
         Source: docs/internals/fetch-rules.md, R1, R2, R3.
         """
-        data = self._data
+        data, position = self._data, self.at
         total = len(data)
-        position = 0
-        floor = -1
-        while total - position >= MAGIC_END:
+        if total - position >= MAGIC_END:
             base_offset, length, _epoch, magic = _START.unpack_from(data, position)
             if length < 0:
                 raise corrupt(f"its length is negative ({length})", base_offset, position)
@@ -116,23 +128,21 @@ class HeaderWalk:
             if length < MIN_LENGTH:
                 raise corrupt(f"its length is {length} bytes, less than a header's {MIN_LENGTH}", base_offset, position)
             end = position + LENGTH_OVERHEAD + length
-            if end > total:
-                break
-            # An offset that cannot be is no end: the base offset is not covered by the checksum.
-            if self._stop_at <= base_offset < MAX_OFFSET:
-                self.reached_stop = True
-                return
-            fields: tuple[int, ...] = _REST.unpack_from(data, position + MAGIC_END)
-            header = BatchHeader(position, end, base_offset, base_offset + fields[2], *fields)
-            if self._check_crcs:
-                found = crc32c(data[position + CRC_START : end])
-                if found != header.crc:
-                    reason = f"its CRC-32C is {found:#010x}, expected {header.crc:#010x}"
-                    raise corrupt(reason, base_offset, position)
-            _check(header, floor)
-            floor = header.last_offset
-            position = end
-            yield header
+            if end <= total:
+                # An offset that cannot be is no end: the base offset is not covered by the checksum.
+                if self._stop_at <= base_offset < MAX_OFFSET:
+                    self.reached_stop = True
+                    return None
+                fields: tuple[int, ...] = _REST.unpack_from(data, position + MAGIC_END)
+                header = BatchHeader(position, end, base_offset, base_offset + fields[2], *fields)
+                if self._check_crcs and not is_verified:
+                    found = crc32c(data[position + CRC_START : end])
+                    if found != header.crc:
+                        reason = f"its CRC-32C is {found:#010x}, expected {header.crc:#010x}"
+                        raise corrupt(reason, base_offset, position)
+                _check(header, self.floor)
+                self.floor, self.at = header.last_offset, end
+                return header
         if position == 0 and total > 0:
             raise CorruptRecordsError(
                 f"{total} bytes were fetched, but not one complete record batch. Nothing was emitted.",
@@ -140,6 +150,7 @@ class HeaderWalk:
                 hint="Read the partition again: brokers return whole batches, so the network cut the response.",
                 facts={"bytes": total},
             )
+        return None
 
 
 def _wrong_magic(magic: int, base_offset: int, position: int) -> CorruptRecordsError:

@@ -14,17 +14,20 @@ from pyspark_kafka.errors import CorruptRecordsError, RecordError
 from pyspark_kafka.records import _variant
 from pyspark_kafka.records.abort_filter import AbortFilter
 from pyspark_kafka.records.batch_header import (
+    ATTRIBUTES_START,
     CODEC_MASK,
     CONTROL,
     HEADER_BYTES,
     LOG_APPEND_TIME,
     MAX_OFFSET,
+    MIN_RECORD_BYTES,
     TRANSACTIONAL,
     BatchHeader,
     HeaderWalk,
     corrupt,
     scan,
 )
+from pyspark_kafka.records.checksum import crc32c
 from pyspark_kafka.records.compression import (
     DEFAULT_MAX_DECOMPRESSED_BYTES,
     CodecError,
@@ -201,7 +204,7 @@ class _Decoding:
         self._columns = columns
         self._with_time = "timestamp" in columns
         self._max_decompressed_bytes = max_decompressed_bytes
-        self._decompressor = Decompressor(max_decompressed_bytes)
+        self._decompressor: Decompressor | None = None
         self._target_bytes = max(target_bytes, 1)
         self._target_rows = target_rows
         self._reader = _variant.kernel.reading.SectionReader()
@@ -216,24 +219,50 @@ class _Decoding:
         end_offset = self._end_offset
         if given >= end_offset:
             return
-        done = _variant.kernel.reading.DONE
+        kernel = _variant.kernel.reading
         walk = HeaderWalk(self._data, check_crcs=check_crcs, stop_at=end_offset)
-        for header in walk:
-            if self._is_visible(header):
-                self._open(header)
-                # The usual case, a batch that fits into the piece, is kept short: batches may be small.
-                status = self._fill(header.record_count)
-                if status != done:
-                    for decoded in self._overflow(header, status):
-                        given = decoded.next_offset
-                        yield decoded
-            position = header.last_offset + 1
-            if position > self._position:
-                self._position = min(position, end_offset)
+        while True:
+            # The usual case is the kernel's: batches may be small, and each step here costs as much as some records.
+            status = self._read_batches(walk, crc32c if check_crcs else None)
+            header = walk.next(is_verified=status != kernel.OTHER)
+            if header is None:
+                break
+            if status == kernel.OTHER:
+                status = kernel.DONE
+                if self._is_visible(header):
+                    self._open(header)
+                    status = self._fill(header.record_count)
+            if status != kernel.DONE:
+                for decoded in self._overflow(header, status):
+                    given = decoded.next_offset
+                    yield decoded
+            self._pass(header.last_offset)
         if walk.reached_stop:
             self._position = end_offset
         if (self._piece is not None and self._piece.rows) or self._position > given:
             yield self._take()
+
+    def _read_batches(self, walk: HeaderWalk, crc32c: Any) -> int:
+        """Read the batches that need nothing but to be read, and return the kernel's status."""
+        data, at, abort_filter = self._data, walk.at, self._abort_filter
+        if len(data) - at < HEADER_BYTES or data[at + ATTRIBUTES_START + 1] & CODEC_MASK:
+            return int(_variant.kernel.reading.OTHER)
+        if abort_filter is not None and abort_filter.hides_any:
+            return int(_variant.kernel.reading.OTHER)
+        if self._source is not data:
+            self._reader.set_source(data, len(data))
+            self._source = data
+        piece = self._piece or self._begin_piece(len(data) // MIN_RECORD_BYTES + 1)
+        status, walk.at, walk.floor = self._reader.read_batches(
+            piece.filled, at, walk.floor, self._start_offset, self._end_offset, self._rows, self._target_bytes,
+            self._with_time, abort_filter is None, crc32c,
+        )  # fmt: skip
+        self._pass(walk.floor)
+        return int(status)
+
+    def _pass(self, last_offset: int) -> None:
+        """Move the position behind a batch."""
+        self._position = max(self._position, min(last_offset + 1, self._end_offset))
 
     def _is_visible(self, header: BatchHeader) -> bool:
         """Decide by the header, and note control records; false also for what lies below the position."""
@@ -257,6 +286,8 @@ class _Decoding:
         codec = attributes & CODEC_MASK
         source = self._data
         if codec:
+            if self._decompressor is None:
+                self._decompressor = Decompressor(self._max_decompressed_bytes)
             try:
                 source = self._decompressor.decompress(codec, source[start:end])
             except CodecError as error:
@@ -279,14 +310,17 @@ class _Decoding:
 
     def _fill(self, record_count: int) -> int:
         """Read records of the open batch into the piece, and return the kernel's status."""
-        if self._piece is None:
-            # Guesses; the response bounds them when small, and data that is larger when decompressed makes it grow. A
-            # record has seven bytes or more, so a row for each byte is room for the rest of the response, too, unless
-            # it is compressed well: that takes another piece.
-            self._rows = min(self._target_rows, max(record_count, len(self._data)))
-            self._piece = Piece(self._columns, self._rows, min(self._target_bytes, 2 * len(self._data)))
-        status: int = self._reader.read(self._piece.filled, self._rows, self._target_bytes)
+        # A record has seven bytes or more, so a row for each byte is room for the rest of the response, too, unless it
+        # is compressed well: that takes another piece.
+        piece = self._piece or self._begin_piece(max(record_count, len(self._data)))
+        status: int = self._reader.read(piece.filled, self._rows, self._target_bytes)
         return status
+
+    def _begin_piece(self, rows: int) -> Piece:
+        # Guesses; the response bounds them when small, and data that is larger when decompressed makes it grow.
+        self._rows = min(self._target_rows, rows)
+        self._piece = Piece(self._columns, self._rows, min(self._target_bytes, 2 * len(self._data)))
+        return self._piece
 
     def _overflow(self, header: BatchHeader, status: int) -> Iterator[Decoded]:
         """Deal with a batch that the piece could not take whole, and return the pieces that become full."""
