@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _POISON, USUAL_POISON = 0.7, 0.005
 _RAISED_WITHIN_S = 20.0
 _HEARD_S = 5.0
-# Four failures in a row end a query, for which it takes 6.2 s.
-_CHECKPOINT_FAILS_S = 5.0
+# Longer than four failures in a row, which end a query after 6.2 s if they are not those of its checkpoint.
+_CHECKPOINT_FAILS_S = 25.0
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def poison(scene: Scene) -> None:
 def fail_checkpoint(scene: Scene) -> None:
     """Let the files of a checkpoint raise I/O errors, before or after what was asked is done."""
     query, mode = scene.rng.choice(scene.flows), scene.rng.choice((BEFORE, AFTER))
-    seconds = min(scene.seconds(0.5, 5), _CHECKPOINT_FAILS_S)
+    seconds = min(scene.seconds(0.5, 15), _CHECKPOINT_FAILS_S)
     with scene.strike("checkpoint fails", f"{query.name}, {mode} each call, for {seconds:.1f} s"):
         armed = Path(query.checkpoint + FAILS)
         beside = Path(query.checkpoint + ".armed")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.connector import SupportsSourceOffsets
 from pyspark_kafka.continuous.epochs.pace import EpochPace
 from pyspark_kafka.continuous.placement.slots import TaskSlots
+from pyspark_kafka.continuous.query.failures import FailureLimit
 from pyspark_kafka.continuous.run.commits import EpochCommits
 from pyspark_kafka.continuous.run.context import QueryControl, RunContext
 from pyspark_kafka.continuous.run.run import QueryRun
@@ -199,7 +200,7 @@ class QueryRunner:
             self._stopped_with(error)
 
     def _run_again_and_again(self) -> None:
-        failures = 0
+        limit = FailureLimit(self._plan.max_failures, self._plan.pauses)
         self._commits.take_over(self._names.run_id)
         if self._plan.available_now:
             self._plan.stream.prepareForTriggerAvailableNow()
@@ -208,27 +209,24 @@ class QueryRunner:
             if is_at_end:
                 return
             if has_advanced:
-                failures = 0
+                limit.advanced()
             if failure is None:
                 continue
             if self._control.stop_asked.is_set():
                 self._stopped_with(failure)
                 return
-            failures += 1
-            if failures > self._plan.max_failures:
+            pause = limit.failed(failure, time.monotonic())
+            if pause is None:
                 raise failure
-            pause = self._plan.pauses.after(failures)
             _LOG.warning(
-                "Continuous query %s failed (%d of %d in a row) and starts again in %.1f s at its last committed "
-                "epoch: %s",
+                "Continuous query %s failed (%s) and starts again in %.1f s at its last committed epoch: %s",
                 self._names.id,
-                failures,
-                self._plan.max_failures,
+                limit.describe(),
                 pause,
                 # The traceback is for the handle.
                 str(failure).partition("\n")[0],
             )
-            self._control.message = f"Waiting {pause} s after a failure"
+            self._control.message = f"Waiting {pause:g} s after a failure"
             self._control.stop_asked.wait(pause)
 
     def _run_once(self) -> tuple[BaseException | None, bool, bool]:

@@ -113,6 +113,13 @@ def test_outage_between_two_runs_is_a_failure_like_others(monkeypatch: pytest.Mo
     assert script.pauses == [0.2, 1]
 
 
+def test_outage_of_the_checkpoint_outlasts_the_failures_that_a_query_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = CheckpointError("no answer", condition="CHECKPOINT_IO", hint="Look.", retriable=True)
+    script = Script((1, None), *[(0, (error,))] * 3, *[(0, error)] * 3, (1, None))
+    run(monkeypatch, script)
+    assert script.pauses == [0.2, 1, 5, 10, 10, 10]
+
+
 def test_outage_at_the_start_of_a_query_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script((0, (outage(),)))
     with pytest.raises(TransportError, match="no broker"):
