@@ -63,10 +63,10 @@ class DataLoss:
         if self.kind is DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO:
             return f"{tp}: the new partition starts from {found} instead of {expected}, {_count(expected, found)}"
         if self.kind is DataLossKind.PARTITIONS_DELETED:
-            return f"{tp}: the partition was read up to {expected} and has been deleted"
+            return f"{tp}: the partition was read up to {expected}, and {_GONE}"
         if self.kind is DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT:
             return (
-                f"{tp}: the partition was read up to {expected} and has been deleted; option 'kafka.group.id' is "
+                f"{tp}: the partition was read up to {expected}, and {_GONE}; option 'kafka.group.id' is "
                 f"'{self.group_id}', but no consumer group is joined, so no other query of the group can have taken it"
             )
         return (
@@ -75,6 +75,7 @@ class DataLoss:
         )
 
 
+_GONE = "has been deleted or left the subscription"
 _CONTINUE = (
     "Set failOnDataLoss to false to continue with the remaining records, or start with a new checkpointLocation."
 )

@@ -144,7 +144,7 @@ def test_partitions_deleted(
     delete(bootstrap_servers, deleted)
     end = stream.latestOffset(start, ReadAllAvailable())
     assert end == KafkaSourceOffset({TopicPartition(kept, 0): 4})
-    text = f"{deleted}-0: the partition was read up to 2 and has been deleted. "
+    text = f"{deleted}-0: the partition was read up to 2, and has been deleted or left the subscription. "
     if fail_on_data_loss:
         with pytest.raises(DataLossError) as caught:
             stream.planInputPartitions(start, end)

@@ -37,16 +37,17 @@ BACK = "the topic may have been recreated, or the start offset of the first batc
         (
             DataLoss(DataLossKind.PARTITIONS_DELETED, P[3], 120),
             (
-                f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED] {LOST}orders-3: the partition was read up to 120 and has been "
-                f"deleted. Nothing more was read.{HINT}"
+                f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED] {LOST}orders-3: the partition was read up to 120, and has "
+                f"been deleted or left the subscription. Nothing more was read.{HINT}"
             ),
         ),
         (
             DataLoss(DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT, P[3], 120, group_id="g"),
             (
                 f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT] {LOST}orders-3: the partition was "
-                "read up to 120 and has been deleted; option 'kafka.group.id' is 'g', but no consumer group is joined, "
-                f"so no other query of the group can have taken it. Nothing more was read.{HINT}"
+                "read up to 120, and has been deleted or left the subscription; option 'kafka.group.id' is 'g', but no "
+                "consumer group is joined, so no other query of the group can have taken it. Nothing more was read."
+                f"{HINT}"
             ),
         ),
         (

@@ -331,11 +331,13 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
     def _not_deleted(
         self, position: Mapping[TopicPartition, int], assignment: Assignment
     ) -> Mapping[TopicPartition, int]:
-        """Return a position without topics whose loss was reported when they were looked up by name."""
-        if self._options.subscription.kind == "subscribePattern":
-            return position
-        topics = _topics(assignment.partitions)
-        return {tp: offset for tp, offset in position.items() if tp.topic in topics}
+        """Return a position without topics whose loss was reported when they were looked up by name.
+
+        A topic that the subscription does not name any more was not looked up: its loss is for the plan to report.
+        """
+        subscription = self._options.subscription
+        reported = {*subscription.topics, *_topics(subscription.topic_partitions)} - _topics(assignment.partitions)
+        return {tp: offset for tp, offset in position.items() if tp.topic not in reported}
 
     def _note_failed_look(self, error: ConnectorError) -> None:
         now = self._clock()

@@ -146,7 +146,7 @@ def test_deleted_partition_is_an_error_after_other_brokers_were_asked(offsets: S
     with pytest.raises(DataLossError) as caught:
         starts_of(stream_of(), a0=5, a1=7, c0=3)
     assert caught.value.condition == "KAFKA_DATA_LOSS.PARTITIONS_DELETED"
-    assert "c-0: the partition was read up to 3 and has been deleted" in str(caught.value)
+    assert "c-0: the partition was read up to 3, and has been deleted or left the subscription" in str(caught.value)
     assert offsets.asked[:4] == ["partitions", *["partitions elsewhere"] * 3]
 
 
@@ -188,6 +188,16 @@ def test_deleted_topic_that_the_subscription_names_is_reported_once(
     assert starts_of(stream, a0=5, a1=7, c0=3) == [{"a0": 5}, {"a1": 7}]
     (warning,) = warnings_of(caplog)
     assert "Topic 'c' does not exist any more" in warning
+
+
+@pytest.mark.parametrize(
+    "subscription",
+    [Subscription("subscribe", ("a",)), Subscription("assign", topic_partitions=(A, B))],
+    ids=lambda subscription: subscription.kind,
+)
+def test_topic_that_left_the_subscription_is_not_forgotten_in_silence(subscription: Subscription) -> None:
+    with pytest.raises(DataLossError, match="c-0: the partition was read up to 3, and has been deleted or left"):
+        starts_of(stream_of(subscription=subscription), a0=5, a1=7, c0=3)
 
 
 def test_recreated_topic_is_read_from_its_beginning_by_each_plan_from_the_same_start(
