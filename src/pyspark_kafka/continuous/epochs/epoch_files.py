@@ -102,14 +102,28 @@ class EpochFiles:
         self._owner = run_id
 
     def check_owner(self) -> None:
-        """Raise if another start of the query has taken the checkpoint over.
+        """Raise if another start of the query has taken the checkpoint over, or if the checkpoint is gone.
+
+        Without the check for the file a query whose file system is unmounted would begin another checkpoint, in the
+        empty directory below.
 
         Raises:
-            CheckpointError: one has, or the file cannot be read.
+            CheckpointError: another start has; or the file is not there (condition CHECKPOINT_GONE), or cannot be read.
         """
         if self._owner is None:
             return
-        owner = self._owner_now()
+        data = self._files.read(OWNER)
+        if data is None:
+            raise CheckpointError(
+                f"{OWNER} of checkpoint {self._files.shown}, which this start of the query has written, is gone. "
+                "Nothing was written there; uncommitted rows will be read again.",
+                condition="CHECKPOINT_GONE",
+                retriable=True,
+                hint="Check that the file system of the checkpoint is mounted. If the checkpoint was removed, restore "
+                "it from a copy, or start the query with a new checkpointLocation.",
+                facts={"location": self._files.shown, "name": OWNER},
+            )
+        owner = read_owner(data)
         if owner is not None and owner != self._owner:
             raise CheckpointError(
                 f"Checkpoint {self._files.shown} was taken over by another start of the query, whose runId is {owner}, "

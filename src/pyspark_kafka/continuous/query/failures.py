@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 # As long as brokers may be away by default (`outageTimeout`).
 CHECKPOINT_OUTAGE_S = 600.0
+_OUTAGES = frozenset({"CHECKPOINT_IO", "CHECKPOINT_GONE"})
 
 
 class FailureLimit:
@@ -63,4 +64,4 @@ class FailureLimit:
 
 
 def _is_outage_of_checkpoint(failure: BaseException) -> bool:
-    return isinstance(failure, CheckpointError) and failure.condition == "CHECKPOINT_IO" and failure.retriable
+    return isinstance(failure, CheckpointError) and failure.condition in _OUTAGES and failure.retriable

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +17,6 @@ from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 # JSON that parses only with a stack of this depth.
 DEEP = b"[" * 100_000
@@ -162,6 +163,19 @@ def test_owner_file_that_is_damaged_names_nobody(files: CheckpointFiles, content
     files.replace("continuous/owner", content)
     epochs.check_owner()
     run(epochs, range(1))
+
+
+def test_epoch_is_not_written_where_the_checkpoint_is_gone(files: CheckpointFiles) -> None:
+    """As where the file system is unmounted: the directory is there, and empty."""
+    epochs = EpochFiles(files)
+    epochs.take_over("first")
+    run(epochs, range(2))
+    shutil.rmtree(files.location)
+    for call in (epochs.check_owner, lambda: epochs.prepare(2, "{}", [], 1)):
+        with pytest.raises(CheckpointError, match=r"continuous/owner of .* is gone. Nothing was written") as raised:
+            call()
+        assert (raised.value.condition, raised.value.retriable) == ("CHECKPOINT_GONE", True)
+    assert not Path(files.location).exists()
 
 
 def test_offset_with_line_breaks_is_found_again(files: CheckpointFiles) -> None:

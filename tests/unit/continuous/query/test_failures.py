@@ -13,13 +13,14 @@ def raised() -> ContinuousQueryError:
     return ContinuousQueryError("a function raised", condition="CONTINUOUS_TASK_FAILED", hint="Look.")
 
 
-def unwritten(*, retriable: bool = True) -> CheckpointError:
-    return CheckpointError("no answer", condition="CHECKPOINT_IO", hint="Look.", retriable=retriable)
+def unwritten(condition: str = "CHECKPOINT_IO", *, retriable: bool = True) -> CheckpointError:
+    return CheckpointError("no answer", condition=condition, hint="Look.", retriable=retriable)
 
 
-def test_outage_of_the_checkpoint_ends_a_query_by_its_length_not_by_its_failures() -> None:
+@pytest.mark.parametrize("condition", ["CHECKPOINT_IO", "CHECKPOINT_GONE"])
+def test_outage_of_the_checkpoint_ends_a_query_by_its_length_not_by_its_failures(condition: str) -> None:
     limit, now, starts = FailureLimit(3, RestartPauses()), 1_000_000.0, 0
-    while (pause := limit.failed(unwritten(), now)) is not None:
+    while (pause := limit.failed(unwritten(condition), now)) is not None:
         starts += 1
         now += pause
     assert now == 1_000_000 + CHECKPOINT_OUTAGE_S
