@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.reports.generate import write_report
-from pyspark_kafka.operations.reports.render import ReportFacts
+from pyspark_kafka.operations.reports.render import ReportData
 from pyspark_kafka.operations.reports.timeline import BatchStats
 
 _ROOT = Path(__file__).parents[1]
@@ -20,7 +20,7 @@ _STARTED_MS = 1_795_300_000_000
 _OUTAGE_BATCH = 420
 
 
-def example_facts() -> ReportFacts:
+def example_report() -> ReportData:
     """Return the figures of a query that was down for 47 minutes and has one partition with most of the rows."""
     chance = random.Random(7)  # noqa: S311 - made up
     batches, at_ms = [], _STARTED_MS
@@ -38,7 +38,7 @@ def example_facts() -> ReportFacts:
         TopicPartition("orders", number): chance.randint(100_000, 900_000) * (9 if number == 3 else 1)
         for number in range(12)
     }
-    return ReportFacts(
+    return ReportData(
         title="Query 6a1c1f0e-9d0a-4c7e-8a37-0f7f5e2c9b11",
         place="checkpoint /data/checkpoints/orders",
         batches=batches,
@@ -60,7 +60,7 @@ def main() -> None:
         sys.exit("No Chromium is on the path, and PYSPARK_KAFKA_BROWSER names none.")
     with tempfile.TemporaryDirectory() as place:
         page = Path(place) / "report.html"
-        write_report(example_facts(), page)
+        write_report(example_report(), page)
         picture = _ROOT / "docs" / "images" / "report.png"
         picture.parent.mkdir(exist_ok=True)
         Browser(program, 900).picture(page, picture, 1_350)

@@ -306,7 +306,7 @@ def _security_protocol(options: Mapping[str, str]) -> str:
             f"Option '{_PROTOCOL}' is given twice with different values.",
             condition="OPTION_CONFLICT",
             hint="Remove one of them.",
-            facts={"option": _PROTOCOL},
+            parameters={"option": _PROTOCOL},
         )
     for value in given:
         try:
@@ -316,7 +316,7 @@ def _security_protocol(options: Mapping[str, str]) -> str:
                 f"Option '{_PROTOCOL}' {error}.",
                 condition="OPTION_INVALID",
                 hint="Set it to the security protocol of the listener.",
-                facts={"option": _PROTOCOL},
+                parameters={"option": _PROTOCOL},
             ) from None
     return str(option.default)
 

@@ -64,7 +64,7 @@ class ConnectorError(Exception):
     Attributes:
         condition: stable code, upper case, dotted: `KAFKA_DATA_LOSS.PARTITIONS_DELETED`. It begins the text.
         retriable: whether the same call may succeed later with nothing changed by the user.
-        facts: the values the text names (topic, partition, option …), as strings.
+        parameters: the values the text names (topic, partition, option …), as strings.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ConnectorError(Exception):
         condition: str,
         hint: str = "",
         retriable: bool = False,
-        facts: Mapping[str, object] | None = None,
+        parameters: Mapping[str, object] | None = None,
     ) -> None:
         """Build the text `[condition] message Hint: hint`, without control characters."""
         self.message = printable(message, _LINES)
@@ -82,7 +82,7 @@ class ConnectorError(Exception):
         super().__init__(_text(condition, self.message, self.hint))
         self.condition = condition
         self.retriable = retriable
-        self.facts = {name: printable(str(value), _LINES) for name, value in (facts or {}).items()}
+        self.parameters = {name: printable(str(value), _LINES) for name, value in (parameters or {}).items()}
 
     def located(self, where: str) -> ConnectorError:
         """Return the same error, of the same class, with `where` before its message.
@@ -245,7 +245,7 @@ class ContractError(ConnectorError, TypeError):
             f"{name}.{method}() {expected}",
             condition="CONTRACT_VIOLATED",
             hint=hint or "See docs/custom-sources.md or docs/custom-sinks.md for what this method returns.",
-            facts={"class": name, "method": method},
+            parameters={"class": name, "method": method},
         )
 
 
@@ -267,7 +267,7 @@ class CallError(ConnectorError):
             f"{name}.{method}() raised {type(error).__name__}: {error}. {outcome}{_place(error)}",
             condition="CONNECTOR_CALL_FAILED",
             hint="Correct this line, or what it calls.",
-            facts={"class": name, "method": method},
+            parameters={"class": name, "method": method},
         )
 
 
@@ -288,7 +288,7 @@ class CapabilityError(ConnectorError, NotImplementedError):
             f"{name} has no method {method}(), which capability {capability} of its table asks for.",
             condition="CAPABILITY_NOT_IMPLEMENTED",
             hint=f"Implement {name}.{method}(), or leave {capability} out of capabilities().",
-            facts={"class": name, "method": method, "capability": capability},
+            parameters={"class": name, "method": method, "capability": capability},
         )
 
 

@@ -67,10 +67,10 @@ class Driver:
         self._starts: dict[str, int] = {}
         self.spark = self._make_session()
 
-    def say(self, event: str, **facts: Any) -> None:
+    def say(self, event: str, **fields: Any) -> None:
         """Write down what has happened."""
         with self._lock:
-            self._events.write(json.dumps({"time": time.time(), "event": event, **facts}) + "\n")
+            self._events.write(json.dumps({"time": time.time(), "event": event, **fields}) + "\n")
 
     @property
     def bootstrap(self) -> str:

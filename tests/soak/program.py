@@ -53,10 +53,10 @@ class Program:
         self.spark.sparkContext.setLogLevel("WARN")
         self.spark.dataSource.register(DefaultSource)
 
-    def report(self, event: str, **facts: Any) -> None:
+    def report(self, event: str, **fields: Any) -> None:
         """Write down what has happened."""
         with self._lock:
-            self._events.write(json.dumps({"time": time.time(), "event": event, **facts}) + "\n")
+            self._events.write(json.dumps({"time": time.time(), "event": event, **fields}) + "\n")
 
     def _options(self) -> dict[str, str]:
         return {"kafka.bootstrap.servers": self.servers, "subscribe": self.topic, "startingOffsets": "earliest"}

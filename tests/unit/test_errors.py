@@ -37,7 +37,7 @@ def build(cls: type[ConnectorError]) -> ConnectorError:
         condition="SOME_CONDITION",
         hint="Do this.",
         retriable=True,
-        facts={"topic": "orders", "partition": 3},
+        parameters={"topic": "orders", "partition": 3},
         **REQUIRED.get(cls, {}),
     )
 
@@ -55,7 +55,7 @@ def test_an_error_survives_pickling_with_its_class_text_and_facts(protocol: int)
     assert [type(error) for error, back in pairs if type(back) is not type(error)] == []
     assert [type(error) for error, back in pairs if str(back) != str(error)] == []
     assert [type(error) for error, back in pairs if vars(back) != vars(error)] == []
-    assert [type(back) for _, back in pairs if back.facts != {"topic": "orders", "partition": "3"}] == []
+    assert [type(back) for _, back in pairs if back.parameters != {"topic": "orders", "partition": "3"}] == []
     assert [type(back) for _, back in pairs if back.retriable is not True] == []
 
 
@@ -88,7 +88,7 @@ def test_located_keeps_class_facts_and_hint_and_names_the_place() -> None:
     located = error.located("kafka-1:9092")
     assert type(located) is DataLossError
     assert str(located) == "[SOME_CONDITION] kafka-1:9092: orders-3 [120, 500) failed. Hint: Do this."
-    assert located.facts == error.facts
+    assert located.parameters == error.parameters
     assert str(pickle.loads(pickle.dumps(located))) == str(located)  # noqa: S301 - our own bytes
     assert str(error) == "[SOME_CONDITION] orders-3 [120, 500) failed. Hint: Do this."
 
@@ -114,11 +114,11 @@ def test_a_list_is_described_thing_by_thing() -> None:
 
 
 def test_text_shows_control_characters_as_escapes_and_keeps_lines() -> None:
-    error = TransportError("a\x1b[31m\nb\t\u2028c", condition="X", hint="Do \x07.", facts={"broker": "h\x00"}).located(
-        "at \x9b"
-    )
+    error = TransportError(
+        "a\x1b[31m\nb\t\u2028c", condition="X", hint="Do \x07.", parameters={"broker": "h\x00"}
+    ).located("at \x9b")
     assert str(error) == "[X] at \\x9b: a\\x1b[31m\nb\t\\u2028c Hint: Do \\x07."
-    assert error.facts == {"broker": "h\\x00"}
+    assert error.parameters == {"broker": "h\\x00"}
 
 
 @pytest.mark.parametrize("text", ["", "orders-3", "Größe 😀"])

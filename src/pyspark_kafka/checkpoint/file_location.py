@@ -102,7 +102,7 @@ class FileLocation:
                 f"The {self.purpose} location {self.shown} is the root of a file system: nothing can be beside it.",
                 condition=f"{self.condition}_LOCATION_INVALID",
                 hint="Use a directory below it.",
-                facts={"location": self.shown},
+                parameters={"location": self.shown},
             )
         return f"{parent}{checked_name(name)}{query}"
 
@@ -137,7 +137,7 @@ class FileLocation:
                 f"{self.shown}, and rows would be lost or repeated. Nothing was read.",
                 condition="CHECKPOINT_NOT_EXCLUSIVE",
                 hint=hint,
-                facts={"location": self.shown},
+                parameters={"location": self.shown},
             )
 
     def _parts(self) -> tuple[str, str, str]:
@@ -176,7 +176,7 @@ class FileLocation:
                 condition=f"{self.condition}_LOCATION_INVALID",
                 hint="Use a local path, or a URI that pyarrow.fs.FileSystem.from_uri opens on this machine: s3://, "
                 "gs://, abfs://, or hdfs:// (with the extra hdfs, or libhdfs and Hadoop's CLASSPATH).",
-                facts={"location": self.shown},
+                parameters={"location": self.shown},
             ) from (error if self.shown == self.location else None)
 
     def _deciding(self) -> DecidingStore | None:
@@ -189,7 +189,7 @@ class FileLocation:
                 f"The {self.purpose} location {self.shown} cannot be opened: {error}",
                 condition=f"{self.condition}_LOCATION_INVALID",
                 hint="Use a URI that both pyarrow.fs.FileSystem.from_uri and obstore can open on this machine.",
-                facts={"location": self.shown},
+                parameters={"location": self.shown},
             ) from None
 
     def _check_store(self, name: str) -> tuple[str, str]:
@@ -239,7 +239,7 @@ class FileLocation:
             hint=_hint(error),
             # A full disk, a server that fails over: whoever can start again at the last committed batch may do so.
             retriable=getattr(error, "errno", None) not in _NO_RIGHT,
-            facts={"location": self.shown, "name": name, "action": action},
+            parameters={"location": self.shown, "name": name, "action": action},
         )
 
 
@@ -288,6 +288,6 @@ def checked_name(name: str) -> str:
         raise CheckpointError(
             f"{name!r} does not name a file below a location: a relative name without '..' is needed.",
             condition="CHECKPOINT_NAME_INVALID",
-            facts={"name": name},
+            parameters={"name": name},
         )
     return name

@@ -53,7 +53,7 @@ class DirectoryNames:
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileStatus:
     """The size of a file, and when it was written.
 
     Attributes:
@@ -114,7 +114,7 @@ class CheckpointFiles(FileLocation):
                 f"File {name} of checkpoint {self.shown} has more than {MAX_FILE_BYTES:,} bytes; it was not read.",
                 condition="CHECKPOINT_FILE_TOO_LARGE",
                 hint="Check the location: a file of this size is not part of a streaming checkpoint.",
-                facts={"location": self.shown, "name": name, "max_bytes": MAX_FILE_BYTES},
+                parameters={"location": self.shown, "name": name, "max_bytes": MAX_FILE_BYTES},
             )
         return data
 
@@ -180,12 +180,12 @@ class CheckpointFiles(FileLocation):
             raise self._failure("list", directory or ".", error) from error
         return DirectoryNames(tuple(files), tuple(hidden), tuple(directories))
 
-    def facts(self, name: str) -> FileFacts | None:
+    def status(self, name: str) -> FileStatus | None:
         """Return the size and the time of a file; None if there is no such file."""
         try:
             if not self._remote:
                 found = os.stat(self._path(name))  # noqa: PTH116
-                return FileFacts(found.st_size, found.st_mtime_ns // 1_000_000)
+                return FileStatus(found.st_size, found.st_mtime_ns // 1_000_000)
             opened, root = self._open()
             info = opened.get_file_info(f"{root}/{checked_name(name)}")
         except (FileNotFoundError, NotADirectoryError):
@@ -194,7 +194,7 @@ class CheckpointFiles(FileLocation):
             raise self._failure("read", name, error) from error
         if info.size is None:
             return None
-        return FileFacts(info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000)
+        return FileStatus(info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000)
 
     def copy_from(self, other: CheckpointFiles, name: str) -> bool:
         """Copy a file of another location under the same name, of any size; return False if there is no such file.
@@ -209,7 +209,7 @@ class CheckpointFiles(FileLocation):
                     target.write(chunk)
             self._put_in_place(temporary, name)
         except FileNotFoundError:
-            if other.facts(name) is None:
+            if other.status(name) is None:
                 return False
             raise
         except (OSError, pa.ArrowException) as error:

@@ -130,7 +130,7 @@ def _check_version(line: str, file: str) -> None:
             "by a newer version and cannot be read by this version. Nothing was read.",
             condition="CHECKPOINT_VERSION",
             hint="Run the query with the version that wrote the checkpoint, or a newer one.",
-            facts={"found": line, "supported": f"v{VERSION}"},
+            parameters={"found": line, "supported": f"v{VERSION}"},
         )
 
 
@@ -139,5 +139,5 @@ def _malformed(file: str, reason: str) -> CheckpointError:
         f"{file}: Log file was malformed: {reason}. Nothing was read.",
         condition="CHECKPOINT_OFFSET_INVALID",
         hint="Restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )

@@ -58,7 +58,7 @@ class OffsetSeq:
             raise CheckpointError(
                 f"Batch {self.batch_id} has no source {str(source)!r}; its sources are {', '.join(self.sources)}.",
                 condition="CHECKPOINT_NO_SUCH_SOURCE",
-                facts={"batch_id": self.batch_id, "source": source},
+                parameters={"batch_id": self.batch_id, "source": source},
             )
         return self.offsets[self.sources.index(str(source))]
 
@@ -211,7 +211,7 @@ class _Log:
             f"{' or '.join(_LOGS)}. Nothing was read.",
             condition="CHECKPOINT_NOT_FOUND",
             hint="Use the checkpointLocation of the query, not a directory above or below it.",
-            facts={"location": self._files.shown},
+            parameters={"location": self._files.shown},
         )
 
     def read(self, batch_id: int) -> _Entry | None:
@@ -241,7 +241,12 @@ class _Log:
                 f"this version reads v1 to v{self._versions}. Nothing was read.",
                 condition="CHECKPOINT_VERSION",
                 hint="Use the version that wrote the checkpoint, or a newer one.",
-                facts={"location": self._files.shown, "name": name, "found": line, "supported": f"v{self._versions}"},
+                parameters={
+                    "location": self._files.shown,
+                    "name": name,
+                    "found": line,
+                    "supported": f"v{self._versions}",
+                },
             )
         return version
 
@@ -262,5 +267,5 @@ class _Log:
             f"{name} of checkpoint {self._files.shown} is malformed: {reason}.",
             condition="CHECKPOINT_LOG_INVALID",
             hint="Restore the checkpoint from a copy, or check that the location is a checkpoint of a Spark query.",
-            facts={"location": self._files.shown, "name": name, "reason": reason},
+            parameters={"location": self._files.shown, "name": name, "reason": reason},
         )

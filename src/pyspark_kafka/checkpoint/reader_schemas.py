@@ -96,7 +96,7 @@ class ReaderSchemasFile:
             condition="CHECKPOINT_CHANGED",
             hint="Remove the file if it is a symbolic link that leads nowhere; and see that only one query uses this "
             "checkpoint.",
-            facts={"location": self._files.shown, "name": self._name},
+            parameters={"location": self._files.shown, "name": self._name},
         )
 
     def create(self, schemas: Mapping[str, ReaderSchema]) -> bool:

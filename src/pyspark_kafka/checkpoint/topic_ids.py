@@ -113,7 +113,7 @@ def _too_new(file: str, version: str) -> CheckpointError:
         f"this one reads v{_VERSION}. Nothing was read.",
         condition="CHECKPOINT_VERSION",
         hint="Run the query with the version of pyspark-kafka that wrote the checkpoint, or a newer one.",
-        facts={"found": version, "supported": f"v{_VERSION}"},
+        parameters={"found": version, "supported": f"v{_VERSION}"},
     )
 
 
@@ -124,5 +124,5 @@ def _damaged(file: str, reason: str) -> CheckpointError:
         hint="Restore the file from a copy of the checkpoint. If there is none, remove it, but only if no topic of the "
         "query was recreated since its last batch: without the file the query takes the topics of this moment for "
         "those that it has read, and continues at its old offsets in a recreated topic without an error.",
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )

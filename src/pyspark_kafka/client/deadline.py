@@ -97,7 +97,7 @@ class Deadline:
             condition="DEADLINE_EXCEEDED",
             hint=getattr(cause, "hint", "") or _HINT,
             retriable=True,
-            facts={"step": step, "timeout_ms": f"{self.timeout_ms:.0f}", "elapsed_ms": self.elapsed_ms()},
+            parameters={"step": step, "timeout_ms": f"{self.timeout_ms:.0f}", "elapsed_ms": self.elapsed_ms()},
         )
 
 

@@ -32,7 +32,7 @@ def may_be_outage(error: ConnectorError) -> bool:
     """Return whether a failure may be one of an outage, if the cluster was reached before."""
     if isinstance(error, AccessError) or error.condition == "UNKNOWN_TOPIC":
         return False
-    if error.condition == "BOOTSTRAP_FAILED" and error.facts.get("closed_at_once"):
+    if error.condition == "BOOTSTRAP_FAILED" and error.parameters.get("closed_at_once"):
         # At first contact a server that closes every connection is a wrong listener. Later it is a broker that starts,
         # or a proxy before one that is away.
         return True
@@ -131,5 +131,5 @@ def outage_error(
         condition="OUTAGE_TOO_LONG",
         hint=_HINT,
         retriable=True,
-        facts={"step": step, "lasted_ms": round(lasted_s * 1000), "broker": contact.address},
+        parameters={"step": step, "lasted_ms": round(lasted_s * 1000), "broker": contact.address},
     )

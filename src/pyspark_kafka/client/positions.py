@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.fetch.record_times import RecordTimes
-    from pyspark_kafka.client.queries.logs import LogFacts
+    from pyspark_kafka.client.queries.logs import LogStatus
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.planning.retention import RetentionPolicy
 
@@ -37,7 +37,7 @@ class LogsAtPositions:
         now_ms: the time before records were read, in ms since 1970: no record that waits is younger.
     """
 
-    logs: Mapping[TopicPartition, LogFacts]
+    logs: Mapping[TopicPartition, LogStatus]
     topic_ids: Mapping[str, str]
     waiting: frozenset[TopicPartition]
     times: RecordTimes | None
@@ -45,11 +45,11 @@ class LogsAtPositions:
 
     def log_of(self, topic_partition: TopicPartition, policy: RetentionPolicy | None) -> Log | None:
         """Return the log of a partition; None if its start or its end is not known."""
-        facts = self.logs[topic_partition]
-        if facts.start is None or facts.end is None:
+        log_status = self.logs[topic_partition]
+        if log_status.start is None or log_status.end is None:
             return None
         time_ms = None if self.times is None else self.times.times.get(topic_partition)
-        return Log(facts.start, facts.end, facts.newest_ms, facts.size, policy, time_ms)
+        return Log(log_status.start, log_status.end, log_status.newest_ms, log_status.size, policy, time_ms)
 
 
 def query_positions(
@@ -83,11 +83,11 @@ def query_positions(
     asked_at_ms = now_ms()
     behind = []
     for topic_partition, position in positions.items():
-        facts = survey.logs[topic_partition]
-        if facts.leader is not None and facts.start is not None and facts.end is not None:
-            log = Log(facts.start, facts.end)
+        log_status = survey.logs[topic_partition]
+        if log_status.leader is not None and log_status.start is not None and log_status.end is not None:
+            log = Log(log_status.start, log_status.end)
             if records := log.records_behind(position):
-                behind.append((records, facts.leader, log.first_unread(position)))
+                behind.append((records, log_status.leader, log.first_unread(position)))
     behind.sort(key=lambda each: -each[0])
     found = fetch_record_times(client, [(leader, first) for _, leader, first in behind], deadline) if times else None
     waiting = frozenset(leader.topic_partition for _, leader, _ in behind)

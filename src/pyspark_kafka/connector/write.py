@@ -240,7 +240,7 @@ class StreamingWrite(ConnectorContract):
             f"{name} cannot be written by a continuous query: it has no method deserializeMessage(). Nothing was read.",
             condition="CAPABILITY_NOT_IMPLEMENTED",
             hint=f"Use a micro-batch query, or implement {name}.deserializeMessage().",
-            facts={"class": name, "method": "deserializeMessage"},
+            parameters={"class": name, "method": "deserializeMessage"},
         )
 
     @abstractmethod

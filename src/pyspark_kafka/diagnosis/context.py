@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.metadata import ClusterMetadata
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.queries.listener import ListenerFacts
+    from pyspark_kafka.client.queries.listener import ListenerStatus
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.operations.settings import Settings
 
@@ -45,7 +45,7 @@ class Context:
     blocked: str = ""
     named: list[Server] = field(default_factory=list)
     accepting: list[Server] = field(default_factory=list)
-    listeners: dict[Server, ListenerFacts] = field(default_factory=dict)
+    listeners: dict[Server, ListenerStatus] = field(default_factory=dict)
     usable: list[Server] = field(default_factory=list)
     metadata: ClusterMetadata | None = None
     ends: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)

@@ -93,7 +93,7 @@ def run_steps(
         except ConnectorError as error:
             if step.is_needed:
                 context.blocked = f"step '{step.name}' failed"
-            yield step, Finding(step.name, FindingStatus.FAILED, error.message, error.hint, dict(error.facts))
+            yield step, Finding(step.name, FindingStatus.FAILED, error.message, error.hint, dict(error.parameters))
 
 
 def skipped(step: CheckStep, reason: str) -> Finding:

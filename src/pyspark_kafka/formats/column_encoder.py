@@ -69,8 +69,8 @@ class ColumnEncoder:
             array: of the type of the column, or with large strings and bytes instead of small ones.
 
         Raises:
-            RecordError: a value does not fit, or a text is not UTF-8; its facts name the row, the field and the reason.
-                Nothing is encoded then. Also if the values together pass 2 GiB; `encode_pieces` returns those.
+            RecordError: a value does not fit, or a text is not UTF-8; its parameters name the row, the field and the
+                reason. Nothing is encoded then. Also if the values together pass 2 GiB; `encode_pieces` returns those.
         """
         pieces = [piece for _, piece in self.encode_pieces(array)]
         if len(pieces) == 1:
@@ -118,10 +118,10 @@ class ColumnEncoder:
 
     def _located(self, error: RecordError, piece: pa.Array, start: int) -> RecordError:
         """Return the error with the row, which some encoders do not know of a value in a list."""
-        row = error.facts.get("row", "")
+        row = error.parameters.get("row", "")
         found = int(row) if row.isdigit() else self._first_failing(piece)
-        reason = error.facts.get("reason", "it does not fit")
-        return _error(self._name, start + found, error.facts.get("field", "value"), reason, error.hint)
+        reason = error.parameters.get("reason", "it does not fit")
+        return _error(self._name, start + found, error.parameters.get("field", "value"), reason, error.hint)
 
     def _first_failing(self, piece: pa.Array) -> int:
         start, count = 0, len(piece)
@@ -144,7 +144,7 @@ class _TextEncoder:
                 f"Column 'value' has the type {kind}, which cannot be written as text.",
                 condition="SCHEMA_COLUMN_MISMATCH",
                 hint="Cast the column to string, or use another format.",
-                facts={"column": "value", "found": kind, "wanted": "string"},
+                parameters={"column": "value", "found": kind, "wanted": "string"},
             )
 
     def encode(self, column: pa.Array, prefix: bytes = b"") -> pa.Array:
@@ -256,7 +256,7 @@ def _frame(column: ColumnFormat, index: bytes) -> tuple[bytes, bytes]:
         f"{'none' if schema_id is None else repr(schema_id)}.",
         condition="SCHEMA_ID_MISSING",
         hint="Set the registry that has the schema, or wire format none.",
-        facts={"framing": framing, "schema_id": schema_id},
+        parameters={"framing": framing, "schema_id": schema_id},
     )
 
 
@@ -273,5 +273,5 @@ def _error(name: str, row: int | None, field: str, reason: str, hint: str = "") 
         f"{place} cannot be written in {name}: field '{field}': {reason}. Nothing of the batch was encoded.",
         condition="VALUE_NOT_ENCODABLE",
         hint=hint,
-        facts={"row": row, "field": field, "reason": reason, "format": name},
+        parameters={"row": row, "field": field, "reason": reason, "format": name},
     )

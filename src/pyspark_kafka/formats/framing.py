@@ -73,7 +73,7 @@ class Framing:
                 "Nothing was written.",
                 condition="SCHEMA_INVALID",
                 hint="Use a wire format with room for the ids of the registry.",
-                facts={"framing": self.name, "id": schema_id},
+                parameters={"framing": self.name, "id": schema_id},
             ) from error
 
 

@@ -45,5 +45,5 @@ def concat_parts(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
             f"{values} values have a column of more than 2 GiB, which no Arrow array holds. None was read.",
             condition="VALUES_TOO_LARGE",
             hint="Read fewer fields of them, or decode fewer values at a time.",
-            facts={"values": values},
+            parameters={"values": values},
         ) from error

@@ -86,7 +86,7 @@ def missing_field(path: str, wanted: str, found: pa.DataType) -> SchemaError:
         f"Field '{path}' is missing: {wanted} needs it, and the column has {has}.",
         condition="SCHEMA_COLUMN_MISMATCH",
         hint="Add the field to the column, or change the schema.",
-        facts={"column": path, "wanted": wanted, "found": "no such field"},
+        parameters={"column": path, "wanted": wanted, "found": "no such field"},
     )
 
 
@@ -95,5 +95,5 @@ def _no_fit(path: str, found: str, wanted: pa.DataType) -> SchemaError:
         f"Field '{path}' is wanted as {wanted}, and is {found} in the schema of the values.",
         condition="SCHEMA_COLUMN_MISMATCH",
         hint="Correct the schema that the values are read with.",
-        facts={"column": path, "found": found, "wanted": wanted},
+        parameters={"column": path, "found": found, "wanted": wanted},
     )

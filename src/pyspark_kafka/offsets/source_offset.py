@@ -114,7 +114,7 @@ def _read_checkpoint(shown: object, load: Callable[[], object]) -> KafkaSourceOf
             condition="CHECKPOINT_OFFSET_INVALID",
             hint='An offset of a Kafka source looks like {"topicA":{"0":23,"1":40}}. Restore the checkpoint '
             "from a copy, or start the query with a new checkpointLocation.",
-            facts={"offset": shorten(shown), "reason": error},
+            parameters={"offset": shorten(shown), "reason": error},
         ) from error
     return KafkaSourceOffset(partitions, carried or None)
 

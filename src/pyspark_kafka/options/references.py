@@ -52,7 +52,7 @@ def check_reference(kind: str, text: str, option: str) -> None:
         "connection was made.",
         condition="REFERENCE_NOT_ALLOWED",
         hint=hint,
-        facts={"option": option, "reference": f"{kind}:{text}"},
+        parameters={"option": option, "reference": f"{kind}:{text}"},
     )
 
 

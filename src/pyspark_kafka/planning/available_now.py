@@ -83,7 +83,7 @@ def _error(condition: str, sentence: str, partitions: list[TopicPartition]) -> P
         condition=condition,
         hint=_HINT,
         retriable=True,
-        facts={"topic_partitions": _list(partitions), "count": len(partitions)},
+        parameters={"topic_partitions": _list(partitions), "count": len(partitions)},
     )
 
 

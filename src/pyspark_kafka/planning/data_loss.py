@@ -115,7 +115,7 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
         condition="KAFKA_DATA_LOSS" if several else kinds[0].condition,
         # A position in a partition that is gone, or was not read yet, cannot be moved.
         hint=_MOVE if DataLossKind.PARTITION_OFFSET_CHANGED in kinds else _CONTINUE,
-        facts={
+        parameters={
             "kinds": ", ".join(kind.value for kind in kinds),
             "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:MOST_LISTED]),
             "count": len(findings),
@@ -152,5 +152,5 @@ def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLos
         hint="Move the query to the beginning of a recreated topic with `pyspark-kafka checkpoint rewind` and "
         "--offsets (-2 is the beginning). Set failOnDataLoss to "
         "false to continue with the other topics, and with this one from its beginning if it comes back.",
-        facts={"topic": topic, "count": len(read)},
+        parameters={"topic": topic, "count": len(read)},
     )

@@ -64,7 +64,7 @@ def resolve_offsets(
                 "was read.",
                 condition="KAFKA_TOPIC_OFFSET_DOES_NOT_MATCH_ASSIGNED",
                 hint="Check the names, and whether the topics exist.",
-                facts={"option": option, "topics": ", ".join(bare)},
+                parameters={"option": option, "topics": ", ".join(bare)},
             )
         edges.update(edge.partitions)
         if edges.keys() != set(assigned):
@@ -152,7 +152,7 @@ def _no_offset(option: str, timestamps: Mapping[TopicPartition, int], unmatched:
         condition="NO_OFFSET_FOR_TIMESTAMP",
         hint="Set startingOffsetsByTimestampStrategy to latest to start such partitions at their end, or set an "
         "earlier time.",
-        facts={"option": option, "topic_partitions": _list(set(unmatched)), "count": len(unmatched)},
+        parameters={"option": option, "topic_partitions": _list(set(unmatched)), "count": len(unmatched)},
     )
 
 
@@ -163,7 +163,7 @@ def _timestamp_mismatch(option: str, extra: set[TopicPartition], missing: set[To
         condition="KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED",
         hint="Name every partition, or set one time for all with startingTimestamp or endingTimestamp. Partitions "
         "may also have been created or deleted meanwhile.",
-        facts={"option": option, "not_read": _list(extra), "not_named": _list(missing)},
+        parameters={"option": option, "not_read": _list(extra), "not_named": _list(missing)},
     )
 
 
@@ -182,7 +182,7 @@ def _mismatch(option: str, extra: set[TopicPartition], missing: set[TopicPartiti
         condition="KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
         hint="Name every partition, with -1 for latest and -2 for earliest if the offset does not matter, or "
         '{"<topic>":"earliest"} for a whole topic. Partitions may also have been created or deleted meanwhile.',
-        facts={"option": option, "not_read": _list(extra), "not_named": _list(missing)},
+        parameters={"option": option, "not_read": _list(extra), "not_named": _list(missing)},
     )
 
 

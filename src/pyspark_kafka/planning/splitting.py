@@ -77,7 +77,7 @@ def _split(ranges: Sequence[OffsetRange], parts: Sequence[int]) -> list[OffsetRa
             condition="TOO_MANY_TASKS",
             hint="Raise 'maxRecordsPerPartition' or lower 'minPartitions'; a stream can also take less at a time by "
             "'maxOffsetsPerTrigger'.",
-            facts={"tasks": tasks, "limit": MAX_TASKS},
+            parameters={"tasks": tasks, "limit": MAX_TASKS},
         )
     return [piece for offset_range, count in zip(ranges, parts, strict=True) for piece in _pieces(offset_range, count)]
 

@@ -88,7 +88,7 @@ def _refuse_null_keys(headers: Any) -> None:
                     f"row {row}: header {index} has a null key, which Kafka does not allow. The row was not sent.",
                     condition="HEADER_KEY_NULL",
                     hint="Set a key for every header.",
-                    facts={"row": row, "header": index},
+                    parameters={"row": row, "header": index},
                 )
 
 
@@ -120,7 +120,7 @@ def _wrong_type(name: str, kind: pa.DataType, expected: str) -> SchemaError:
         f"column {name!r} has type {kind}; expected {expected}. Nothing was sent.",
         condition="COLUMN_TYPE",
         hint=f"Cast column {name!r}.",
-        facts={"column": name, "type": kind, "expected": expected},
+        parameters={"column": name, "type": kind, "expected": expected},
     )
 
 

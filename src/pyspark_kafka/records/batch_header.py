@@ -75,7 +75,7 @@ def corrupt(reason: str, base_offset: int, position: int) -> CorruptRecordsError
         f"{reason}. Nothing was emitted from the corruption on.",
         condition="CORRUPT_RECORDS",
         hint="Read the partition again; if it fails at the same offset, the log or the network path is damaged.",
-        facts={"base_offset": base_offset, "position": position},
+        parameters={"base_offset": base_offset, "position": position},
         whole_bytes=position,
     )
 
@@ -148,7 +148,7 @@ class HeaderWalk:
                 f"{total} bytes were fetched, but not one complete record batch. Nothing was emitted.",
                 condition="NO_COMPLETE_RECORD_BATCH",
                 hint="Read the partition again: brokers return whole batches, so the network cut the response.",
-                facts={"bytes": total},
+                parameters={"bytes": total},
             )
         return None
 
@@ -160,7 +160,7 @@ def _wrong_magic(magic: int, base_offset: int, position: int) -> CorruptRecordsE
             "Nothing was emitted from there on.",
             condition="UNSUPPORTED_MESSAGE_FORMAT",
             hint=_UPDATE_HINT,
-            facts={"magic": magic, "base_offset": base_offset, "position": position},
+            parameters={"magic": magic, "base_offset": base_offset, "position": position},
             whole_bytes=position,
         )
     return corrupt(f"its magic byte is {magic}, expected 2", base_offset, position)

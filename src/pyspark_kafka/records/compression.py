@@ -306,13 +306,13 @@ def translate(error: CodecError, base_offset: int, max_bytes: int, position: int
             "Nothing of this batch was emitted.",
             condition="DECOMPRESSED_TOO_LARGE",
             hint="Raise maxDecompressedBatchBytes if such large batches are expected.",
-            facts={"base_offset": base_offset, "max_decompressed_bytes": max_bytes, "position": position},
+            parameters={"base_offset": base_offset, "max_decompressed_bytes": max_bytes, "position": position},
             whole_bytes=position,
         )
     return CorruptRecordsError(
         f"the record batch with base offset {base_offset} is corrupt: {error}. Nothing of this batch was emitted.",
         condition="CORRUPT_RECORDS",
         hint="Its checksum is right, so it was written like this: find out which producer wrote it.",
-        facts={"base_offset": base_offset, "position": position},
+        parameters={"base_offset": base_offset, "position": position},
         whole_bytes=position,
     )

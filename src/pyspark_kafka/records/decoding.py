@@ -113,7 +113,7 @@ def decode(
             "cannot hold. Nothing was emitted.",
             condition="BATCH_TOO_LARGE",
             hint="Use iter_decode, which cuts into pieces.",
-            facts={"start_offset": start_offset},
+            parameters={"start_offset": start_offset},
         )
     return Decoded(whole[0], pieces[-1].next_offset)
 
@@ -408,7 +408,7 @@ def _time_range(offset: int) -> RecordError:
         f"{_MAX_TIME_MS} ms from 1970). Nothing of its batch was emitted from this record on.",
         condition="TIMESTAMP_OUT_OF_RANGE",
         hint="Read without the timestamp column, or start behind this record.",
-        facts={"offset": offset},
+        parameters={"offset": offset},
     )
 
 
@@ -418,5 +418,5 @@ def _record_too_large(base_offset: int, index: int) -> RecordError:
         "column cannot hold. Nothing of the record was emitted.",
         condition="RECORD_TOO_LARGE",
         hint="Read without the column that is so large, or start behind this record.",
-        facts={"base_offset": base_offset, "index": index},
+        parameters={"base_offset": base_offset, "index": index},
     )

@@ -152,7 +152,7 @@ def _milliseconds(times: Any, constant: int) -> Any:
             f"column 'timestamp' has type {kind}; expected a timestamp, or int64 milliseconds. Nothing was sent.",
             condition="COLUMN_TYPE",
             hint="Cast column 'timestamp'.",
-            facts={"column": "timestamp", "type": kind},
+            parameters={"column": "timestamp", "type": kind},
         )
     return numbers.fill_null(constant) if numbers.null_count else numbers
 
@@ -167,7 +167,7 @@ def _refuse_times_beyond(times: Any, limit: int) -> None:
         f"{times.type}). The row was not sent.",
         condition="TIMESTAMP_OUT_OF_RANGE",
         hint="Correct the row's timestamp, or set null for the time of writing.",
-        facts={"row": row},
+        parameters={"row": row},
     )
 
 
@@ -228,7 +228,7 @@ def encode_rows(
             "a batch. The row was not sent.",
             condition="RECORD_TOO_LARGE",
             hint="Raise kafka.max.request.size, and the topic's max.message.bytes, or send smaller values.",
-            facts={"row": row, "bytes": needed + HEADER_BYTES, "max_batch_bytes": max_batch_bytes},
+            parameters={"row": row, "bytes": needed + HEADER_BYTES, "max_batch_bytes": max_batch_bytes},
         )
     encoded = _frame(section, rows, (base_time, max_time), compression=compression, level=compression_level)
     return encoded, rows
@@ -275,7 +275,7 @@ def encode(
             f"{columns.num_rows} rows need more than the 2 GiB of one record batch. Nothing was encoded.",
             condition="BATCH_TOO_LARGE",
             hint="Use encode_rows, which cuts into batches.",
-            facts={"rows": columns.num_rows},
+            parameters={"rows": columns.num_rows},
         )
     struct.pack_into(">q", encoded, 0, base_offset)
     return bytes(encoded)
@@ -361,7 +361,7 @@ def group_by_partition(partitions: pa.Array[Any], partition_count: int) -> tuple
                 "partitions, counted from 0. The row was not sent.",
                 condition="PARTITION_OUT_OF_RANGE",
                 hint="Correct column 'partition', leave it out, or add partitions to the topic.",
-                facts={"row": wrong, "partition": partitions[wrong].as_py(), "partition_count": partition_count},
+                parameters={"row": wrong, "partition": partitions[wrong].as_py(), "partition_count": partition_count},
             )
     return indices, tuple(bounds.tolist())
 

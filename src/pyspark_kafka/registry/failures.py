@@ -58,7 +58,7 @@ def unreachable(question: str, where: str, reason: str, *, hint: str = "", retri
         or "See that the registry runs and can be reached from the driver and from every executor, and check option "
         "'schema.registry.url'.",
         retriable=retriable,
-        facts={"registry": where, "question": question, "reason": reason},
+        parameters={"registry": where, "question": question, "reason": reason},
     )
 
 
@@ -69,7 +69,7 @@ def login_refused(question: str, where: str, reason: str) -> RegistryError:
         condition="REGISTRY_REFUSED",
         hint="Check the user and password of option 'schema.registry.basic.auth.user.info', or the token of "
         "'schema.registry.bearer.auth.token', and that this user may do it.",
-        facts={"registry": where, "question": question, "reason": reason},
+        parameters={"registry": where, "question": question, "reason": reason},
     )
 
 
@@ -79,7 +79,7 @@ def schema_rejected(question: str, where: str, reason: str) -> RegistryError:
         f"The schema registry {where} rejected {question}: {reason}. {_OUTCOME}",
         condition="REGISTRY_REJECTED",
         hint="Change the schema so that the registry accepts it, or the subject's compatibility.",
-        facts={"registry": where, "question": question, "reason": reason},
+        parameters={"registry": where, "question": question, "reason": reason},
     )
 
 
@@ -90,7 +90,7 @@ def answer_invalid(question: str, where: str, reason: str, *, hint: str = _URL_H
         f"{_OUTCOME}",
         condition="REGISTRY_ANSWER_INVALID",
         hint=hint,
-        facts={"registry": where, "question": question, "reason": reason},
+        parameters={"registry": where, "question": question, "reason": reason},
     )
 
 
@@ -102,7 +102,7 @@ def rules_unsupported(question: str, where: str, rules: str) -> RegistryError:
         condition="REGISTRY_RULES_UNSUPPORTED",
         hint="Read the column as bytes (valueFormat=binary) and decode it with a client that applies the rules, or "
         "remove them from the schema.",
-        facts={"registry": where, "question": question, "rules": rules},
+        parameters={"registry": where, "question": question, "rules": rules},
     )
 
 
@@ -113,7 +113,7 @@ def files_unusable(reason: str) -> OptionError:
         condition="TLS_FILES_INVALID",
         hint="Check options 'schema.registry.ssl.ca.location', '.ssl.certificate.location', '.ssl.key.location' and "
         "'.ssl.key.password': PEM files that exist on the driver and on every executor.",
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )
 
 
@@ -131,7 +131,7 @@ def login_unusable(option: str, secret: Secret, reason: str) -> OptionError:
         f"{value} {reason}. No connection was made.",
         condition="SECRET_UNAVAILABLE" if reference else "OPTION_INVALID",
         hint="Remove what is no part of it; a line end at the end is left out of a file (file:PATH) only.",
-        facts={"option": option, "reference": reference or "", "reason": reason},
+        parameters={"option": option, "reference": reference or "", "reason": reason},
     )
 
 
@@ -147,5 +147,5 @@ def missing_package(package: str, extra: str, need: str) -> MissingDependencyErr
         f"{need} needs the Python package '{package}', which cannot be imported.",
         condition="MISSING_DEPENDENCY",
         hint=f'Install it on the driver and on the executors: pip install "pyspark-kafka[{extra}]".',
-        facts={"package": package},
+        parameters={"package": package},
     )

@@ -123,10 +123,10 @@ class Guard:
 
         session.event_hooks = {"request": [on_request], "response": [on_response]}
 
-    def _on_event(self, name: str, facts: dict[str, Any]) -> None:
+    def _on_event(self, name: str, info: dict[str, Any]) -> None:
         if name != "connection.connect_tcp.complete":
             return
-        connected = facts["return_value"].get_extra_info("socket")
+        connected = info["return_value"].get_extra_info("socket")
         if not isinstance(connected, socket.socket):
             return
         with self._lock:

@@ -133,7 +133,7 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> MarkerFinding:
             condition="COMMIT_MARKER_OF_ANOTHER_QUERY",
             hint="Set a 'kafka.transactional.id' of its own for each query; or, if this query is to take the place of "
             "the other one for good, a new one.",
-            facts=_facts(found, ours),
+            parameters=_parameters(found, ours),
         )
     if found.batch_id > ours.batch_id:
         raise CheckpointError(
@@ -142,7 +142,7 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> MarkerFinding:
             condition="COMMIT_MARKER_OF_A_LATER_BATCH",
             hint="An older copy of the checkpoint was restored: restore the newest one. To write the batches again on "
             "purpose, set a new 'kafka.transactional.id'.",
-            facts=_facts(found, ours),
+            parameters=_parameters(found, ours),
         )
     if found.batch_id < ours.batch_id:
         return MarkerFinding.NOT_COMMITTED
@@ -154,12 +154,12 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> MarkerFinding:
             condition="COMMIT_MARKER_OF_OTHER_OFFSETS",
             hint="An older copy of the checkpoint was restored, and the batch was planned again: restore the newest "
             "one. To write the batch again on purpose, set a new 'kafka.transactional.id'.",
-            facts=_facts(found, ours),
+            parameters=_parameters(found, ours),
         )
     return MarkerFinding.COMMITTED
 
 
-def _facts(found: CommitMarker, ours: CommitMarker) -> dict[str, object]:
+def _parameters(found: CommitMarker, ours: CommitMarker) -> dict[str, object]:
     return {
         "sink_id": ours.sink_id,
         "query_id": ours.query_id,

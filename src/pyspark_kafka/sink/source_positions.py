@@ -83,7 +83,7 @@ def check_owned(group: Mapping[TopicPartition, GroupPosition], query_id: str, gr
             f"{listed(foreign, noun='partitions')}. Nothing was read.",
             condition="OFFSETS_GROUP_IN_USE",
             hint="Set option 'offsetsGroupId' of the writer to a group of the query alone, or leave it out.",
-            facts={"group_id": group_id, "query_id": query_id},
+            parameters={"group_id": group_id, "query_id": query_id},
         )
 
 
@@ -156,5 +156,5 @@ def _expired(lost: list[TopicPartition], group_id: str) -> CheckpointError:
         "set), or someone deleted them. If the query was ended by stop(), its checkpoint has every position: delete "
         "the checkpoint's file continuous/transactions and start it again; it continues at the checkpoint where the "
         "group has no position. Otherwise the last epoch may be written again.",
-        facts={"group_id": group_id, "partitions": len(lost)},
+        parameters={"group_id": group_id, "partitions": len(lost)},
     )

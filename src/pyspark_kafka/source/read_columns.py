@@ -153,12 +153,12 @@ def _narrowed(
             "of a typed key or value may be. Nothing was read.",
             condition="SCHEMA_MISMATCH.SOURCE",
             hint="Remove NOT NULL from these fields, and leave rows with nulls out after load().",
-            facts={"columns": ", ".join(required)},
+            parameters={"columns": ", ".join(required)},
         )
     try:
         return formats.narrow(asked)
     except SchemaError as error:
-        side = error.facts.get("column", "").partition(".")[0].removesuffix("[]")
+        side = error.parameters.get("column", "").partition(".")[0].removesuffix("[]")
         if side in reader_schemas(formats) and getattr(typed, side).schema_version is None:
             error.change_hint(
                 f"{error.hint} If you set none, the registry has another schema since load(): load again, or set "
@@ -288,5 +288,5 @@ def _check_same(
                 condition="READER_SCHEMA_CHANGED",
                 hint=f"Set the options of the registry to that of the query; or set '{name}SchemaVersion' to the "
                 "version to read with, and remove the file.",
-                facts={"subject": known.subject, "version": known.version, "recorded": known.schema_id},
+                parameters={"subject": known.subject, "version": known.version, "recorded": known.schema_id},
             )

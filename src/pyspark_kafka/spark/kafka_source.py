@@ -250,7 +250,7 @@ def _initial_log(options: StreamReadOptions, metadata_path: str | None) -> Initi
             "initial offsets. Nothing was done.",
             condition="OPTION_CONFLICT",
             hint="Remove 'checkpointLocation'.",
-            facts={"options": "checkpointLocation"},
+            parameters={"options": "checkpointLocation"},
         )
     return InitialOffsetLog(CheckpointFiles(metadata_path), "")
 

@@ -234,7 +234,7 @@ class TableDataSource(DataSource):
                 "mode ask for. Nothing was written.",
                 condition="CAPABILITY_MISSING",
                 hint='Use .mode("append"), or .outputMode("append").',
-                facts={"table": table.name(), "capability": TableCapability.TRUNCATE.name},
+                parameters={"table": table.name(), "capability": TableCapability.TRUNCATE.name},
             )
         if not isinstance(builder, SupportsTruncate):
             raise CapabilityError.missing_method(builder, "truncate", TableCapability.TRUNCATE.name)
@@ -253,7 +253,7 @@ class TableDataSource(DataSource):
                 condition="CAPABILITY_MISSING",
                 hint=f"Use the table as its capabilities say, or name {capability.name} in "
                 f"{type(table).__qualname__}.capabilities() and implement it.",
-                facts={"table": table.name(), "capability": capability.name},
+                parameters={"table": table.name(), "capability": capability.name},
             )
         if not isinstance(table, kind):
             raise ContractError.violated(

@@ -67,7 +67,7 @@ def from_spark(spark: SparkSession, bootstrap_servers: str) -> dict[str, str]:
             condition="DELEGATION_TOKEN_MISSING",
             hint="Set spark.kafka.clusters.<id>.auth.bootstrap.servers and put spark-token-provider-kafka-0-10 on the "
             "class path; or use pyspark_kafka.delegation_tokens.obtain.",
-            facts={"servers": bootstrap_servers},
+            parameters={"servers": bootstrap_servers},
         )
     if len(found) > 1:
         raise OptionError(
@@ -75,7 +75,7 @@ def from_spark(spark: SparkSession, bootstrap_servers: str) -> dict[str, str]:
             f"the clusters {', '.join(sorted(found))}.",
             condition="OPTION_CONFLICT",
             hint="Narrow spark.kafka.clusters.<id>.target.bootstrap.servers.regex.",
-            facts={"servers": bootstrap_servers},
+            parameters={"servers": bootstrap_servers},
         )
     ((cluster, (token_id, key)),) = found.items()
     mechanism = settings.get(f"{_CLUSTERS}{cluster}.sasl.token.mechanism", "SCRAM-SHA-512")
@@ -84,7 +84,7 @@ def from_spark(spark: SparkSession, bootstrap_servers: str) -> dict[str, str]:
             f"Delegation token works only with SCRAM mechanism, not with '{mechanism}' of cluster '{cluster}'.",
             condition="OPTION_INVALID",
             hint=f"Set {_CLUSTERS}{cluster}.sasl.token.mechanism to SCRAM-SHA-512 or SCRAM-SHA-256.",
-            facts={"cluster": cluster},
+            parameters={"cluster": cluster},
         )
     return {
         "kafka.bootstrap.servers": bootstrap_servers,
@@ -103,5 +103,5 @@ def _matches(pattern: str, servers: list[str], cluster: str) -> bool:
             f"Setting '{name}' is no regular expression: {error}.",
             condition="OPTION_INVALID",
             hint="Write it so that Java and Python read it alike.",
-            facts={"option": name},
+            parameters={"option": name},
         ) from error

@@ -85,7 +85,7 @@ def _no_stream() -> CapabilityError:
         "View 'lag' can be read in a batch query only: it has no offsets that a stream could continue from.",
         condition="VIEW_NOT_STREAMING",
         hint="Read it with spark.read, as often as you like.",
-        facts={"view": "lag"},
+        parameters={"view": "lag"},
     )
 
 

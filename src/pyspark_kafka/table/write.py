@@ -121,7 +121,7 @@ class KafkaWrite(Write):
                 "commit the positions of the source to a consumer group already. Nothing was read.",
                 condition="OPTION_CONFLICT",
                 hint="Remove 'commitOffsetsToGroup'; option 'offsetsGroupId' of the writer names the group.",
-                facts={"options": "commitOffsetsToGroup, deliveryGuarantee"},
+                parameters={"options": "commitOffsetsToGroup, deliveryGuarantee"},
             )
         columns = self._columns(options, streaming=True)
         return KafkaTransactionalWrite(

@@ -34,6 +34,6 @@ def cache_directory() -> Path:
             f"The cache directory {directory} cannot be created: {error}.",
             condition="CACHE_NOT_WRITABLE",
             hint=f"Set {CACHE_VARIABLE} to a directory that you may write to.",
-            facts={"directory": directory},
+            parameters={"directory": directory},
         ) from error
     return directory.resolve()

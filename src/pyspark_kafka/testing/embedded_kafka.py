@@ -334,7 +334,7 @@ class EmbeddedKafka:
                     hint="Leave the port out, and a free one is taken."
                     if self._port is not None
                     else "Start it again.",
-                    facts={"port": address.port, "controller_port": address.controller_port},
+                    parameters={"port": address.port, "controller_port": address.controller_port},
                 )
             if started_before:
                 time.sleep(_COLLISION_PAUSE_S)

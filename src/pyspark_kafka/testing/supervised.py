@@ -69,7 +69,7 @@ class SupervisedProcess:
                 f"{command[0]} cannot be started: {reply['error']}.",
                 condition="PROCESS_NOT_STARTED",
                 hint="Check that the program is there and may be run.",
-                facts={"command": command[0]},
+                parameters={"command": command[0]},
             )
         return int(reply["pid"])
 

@@ -96,7 +96,7 @@ class FileEpochLog(EpochLog):
                 condition="COMMIT_RECORD_INVALID",
                 hint="Find out whether epoch "
                 f"{epoch_id} is in the target; then remove the file if it is not, or restore it from a copy.",
-                facts={"location": self.files.shown, "epoch": epoch_id},
+                parameters={"location": self.files.shown, "epoch": epoch_id},
             ) from error
 
     def write(self, record: EpochRecord) -> None:

@@ -99,7 +99,7 @@ class IdempotentStreamingWrite(StreamingWrite):
                 condition="COMMIT_CONFLICT",
                 hint="Check that the source returns the same rows for the same offsets, and that no second query "
                 "writes with this commit log.",
-                facts={"epoch": epoch_id, "known": known.commit_id, "found": commit_id},
+                parameters={"epoch": epoch_id, "known": known.commit_id, "found": commit_id},
             )
         elif known.state is CommitState.COMMITTED:
             return
@@ -117,7 +117,7 @@ class IdempotentStreamingWrite(StreamingWrite):
                 "whether it is committed. Nothing was committed.",
                 condition="COMMIT_FORGOTTEN",
                 hint="Use a new commit log for a checkpoint that is new or was rewound.",
-                facts={"epoch": epoch_id, "oldest": oldest},
+                parameters={"epoch": epoch_id, "oldest": oldest},
             )
 
 

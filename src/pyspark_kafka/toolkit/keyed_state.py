@@ -182,7 +182,7 @@ class KeyedState:
                 "The state did not change.",
                 condition="STATE_EPOCH_OUT_OF_ORDER",
                 hint="Restore the snapshot of the epoch before it.",
-                facts={"epoch": epoch_id, "last": last},
+                parameters={"epoch": epoch_id, "last": last},
             )
         values: dict[bytes, bytes | None] = {**dict.fromkeys(remove), **updates}
         if any(values[key] is None for key in updates):
@@ -247,7 +247,7 @@ class KeyedState:
                 f"There is no snapshot of epoch {epoch_id} in {self._directory}. The state did not change.",
                 condition="STATE_SNAPSHOT_MISSING",
                 hint=f"Choose one of {self.snapshots()}.",
-                facts={"epoch": epoch_id},
+                parameters={"epoch": epoch_id},
             )
         try:
             with self._database:
@@ -274,7 +274,7 @@ class KeyedState:
                 f"{target} has a state already, so the one in {self._directory} was not copied there.",
                 condition="STATE_COPY_EXISTS",
                 hint="Copy to a new directory.",
-                facts={"directory": str(target)},
+                parameters={"directory": str(target)},
             )
         beside = path.with_suffix(".tmp")
         try:
@@ -370,7 +370,7 @@ class KeyedState:
             f"Keyed state in {self._directory}: {step} failed: {error}. The state is as it was before.",
             condition="STATE_FAILED",
             hint="Check the disk; if the file is damaged, put a copy that copy_to() made in its place.",
-            facts={"directory": str(self._directory)},
+            parameters={"directory": str(self._directory)},
         )
 
 

@@ -83,7 +83,7 @@ class OffsetStore:
             "does not begin again from its start.",
             condition="OFFSET_FILE_INVALID",
             hint="Restore the file from a copy. Remove it only if the source may begin again.",
-            facts={"location": self._files.shown, "name": name},
+            parameters={"location": self._files.shown, "name": name},
         )
 
 

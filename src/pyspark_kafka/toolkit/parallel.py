@@ -109,6 +109,6 @@ def process_partitions(
             f"Of {len(todo)} partitions {done} were complete; the others were cancelled or not begun.",
             condition="PARTITION_FAILED",
             hint="See the cause; partitions that were complete are not undone.",
-            facts={"partition": partition, "complete": done, "partitions": len(todo)},
+            parameters={"partition": partition, "complete": done, "partitions": len(todo)},
         ) from cause
     return {partition: future.result() for partition, future in futures.items()}

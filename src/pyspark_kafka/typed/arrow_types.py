@@ -71,5 +71,5 @@ def _not_there(path: str, fault: str) -> SchemaError:
         f"The schema given to the reader does not fit: field '{path}' {fault}. Nothing was read.",
         condition="SCHEMA_MISMATCH.SOURCE",
         hint="Name a subset of the fields with their own types, in any order, or set no schema.",
-        facts={"column": path},
+        parameters={"column": path},
     )

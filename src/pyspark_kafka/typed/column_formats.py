@@ -144,5 +144,5 @@ def _no_column(side: str, reason: str) -> SchemaError:
         f"The schema of the {side}s cannot be used: {reason}. Nothing was read.",
         condition="SCHEMA_INVALID",
         hint=f"Set '{side}Schema' to columns that can be read, such as id BIGINT, name STRING, m MAP<STRING, INT>.",
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )

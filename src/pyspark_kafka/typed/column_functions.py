@@ -123,7 +123,7 @@ class ColumnDecoding:
                 condition="SCHEMA_COLUMN_MISMATCH",
                 hint=f"If column '{other}' is decoded before, decode it into another column (into=...), so that its "
                 "bytes stay; else cast or rename it.",
-                facts={"column": other, "found": shown},
+                parameters={"column": other, "found": shown},
             )
         if self.corrupt_column in types and not _is_corrupt(spark_type(types[self.corrupt_column])):
             raise OptionError(
@@ -185,7 +185,7 @@ class ColumnEncoding:
             try:
                 encoded = encoder.encode(column)
             except RecordError as error:
-                row = error.facts.get("row", "")
+                row = error.parameters.get("row", "")
                 raise (error.located(_place(batch, int(row))) if row.isdigit() else error) from error
             yield _with_column(batch, self.into, encoded)
 
@@ -377,7 +377,7 @@ def _changed_schema(
                 "read.",
                 condition="SCHEMA_COLUMN_MISMATCH",
                 hint="Name a column of the DataFrame, or cast it.",
-                facts={"column": name, "found": types.get(name)},
+                parameters={"column": name, "found": types.get(name)},
             )
     for name, arrow_type in changed.items():
         described = field_json(name, arrow_type)

@@ -192,7 +192,7 @@ def kind_mismatch(side: str, wanted: str, found: RegisteredSchema) -> SchemaErro
         condition="SCHEMA_KIND_MISMATCH",
         hint=f"Set '{side}Format' to {next(name for name, kind in KINDS.items() if kind == found.kind)}, or "
         f"'{side}Subject' to the subject of another schema.",
-        facts={"subject": found.subject or "", "found": found.kind, "wanted": wanted},
+        parameters={"subject": found.subject or "", "found": found.kind, "wanted": wanted},
     )
 
 
@@ -204,7 +204,7 @@ def _no_schema(option: str, pointer: str, wanted: str) -> SchemaError:
         "path may be a wrong one. Nothing was read or written.",
         condition="SCHEMA_INVALID",
         hint="Correct the path; or set the option to the text of the file, to see what is wrong with it.",
-        facts={"option": option, "path": path},
+        parameters={"option": option, "path": path},
     )
 
 
@@ -214,5 +214,5 @@ def _unreadable(option: str, path: Path, why: str) -> OptionError:
         "written.",
         condition="SCHEMA_FILE_UNREADABLE",
         hint="Set it to the path of a file on the driver's machine, or to the text of the schema.",
-        facts={"option": option, "path": path},
+        parameters={"option": option, "path": path},
     )

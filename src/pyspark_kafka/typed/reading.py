@@ -184,7 +184,7 @@ def find_schema(
             condition="SCHEMA_NOT_FOUND",
             hint=f"Register the schema; or set '{side}Subject' to the subject that the writers of the topic use, or "
             f"'{side}Schema' to the schema itself.",
-            facts={"subject": subject, "version": options.schema_version or "latest"},
+            parameters={"subject": subject, "version": options.schema_version or "latest"},
         ) from error
     found = replace(found, subject=found.subject or subject)
     if found.kind != KINDS[options.format]:

@@ -55,7 +55,7 @@ def type_json(given: pa.DataType) -> Any:
         f"Spark has no type for Arrow's {given}. Nothing was read or written.",
         condition="SCHEMA_INVALID",
         hint="Use another type in the schema.",
-        facts={"found": given},
+        parameters={"found": given},
     )
 
 

@@ -181,7 +181,7 @@ def _schema_to_write(
                 f"Subject '{options.subject}' of the registry does not have the given schema. Nothing was encoded.",
                 condition="SCHEMA_NOT_FOUND",
                 hint="Register the schema, or leave argument 'schema' out to use the registry's.",
-                facts={"subject": options.subject},
+                parameters={"subject": options.subject},
             )
         found = replace(found, schema_id=known)
     return None if found is None else encodable(found)
@@ -238,5 +238,5 @@ def not_valid(name: str, found: object, expected: str) -> OptionError:
     return OptionError(
         f"Argument '{name}' is {found!r}, and must be {expected}. Nothing was done.",
         condition="OPTION_INVALID",
-        facts={"argument": name},
+        parameters={"argument": name},
     )

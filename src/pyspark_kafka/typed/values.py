@@ -209,5 +209,5 @@ def bad_value(bad: BadValue, where: str, value_format: str, count: int) -> Recor
         f"{where} cannot be read as {value_format}: {bad.reason.value}: {bad.message}.{more} Nothing was decoded.",
         condition="VALUE_NOT_DECODABLE",
         hint="Check format, wire format and schema; set on_bad='null' to have such values as null, and named.",
-        facts={"row": bad.row, "reason": bad.reason.value},
+        parameters={"row": bad.row, "reason": bad.reason.value},
     )

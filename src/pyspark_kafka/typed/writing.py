@@ -117,7 +117,7 @@ class _Found:
                 condition="SCHEMA_INCOMPATIBLE",
                 hint="Change the schema so that it is compatible, or the compatibility of the subject, or set another "
                 f"subject with '{self.side}Subject'.",
-                facts={"subject": self.subject},
+                parameters={"subject": self.subject},
             )
         schema_id = registry.register(self.subject, sent)
         return replace(self.column, schema=replace(schema, schema_id=schema_id, subject=self.subject))
@@ -179,7 +179,7 @@ class _Side:
                 hint=f"Register it with POST /subjects/{quote(subject, safe='')}/versions, or set "
                 f"'autoRegisterSchemas' to true; or remove '{self._side}Schema' to write with the schema that the "
                 "subject has.",
-                facts={"subject": subject},
+                parameters={"subject": subject},
             )
         return _Found(self._side, column, subject, sent)
 
@@ -210,7 +210,7 @@ class _Side:
                 "which schema of the registry it is. Nothing was written.",
                 condition="OPTION_MISSING",
                 hint=f"Set '{self._side}Subject' to the subject of the schema, or set 'topic'.",
-                facts={"option": f"{self._side}Subject"},
+                parameters={"option": f"{self._side}Subject"},
             )
         return default_subject(self._side, self._topic, self._registry_options)
 
@@ -225,7 +225,7 @@ class _Side:
                 condition="OPTION_CONFLICT",
                 hint=f"Set '{option}' to a JSON Schema, or remove it to write with the schema of the subject; or "
                 "remove the options of the registry.",
-                facts={"option": option},
+                parameters={"option": option},
             )
         wanted = read_given_columns(option, self._options.schema or "", columns_of_text)
         try:
@@ -314,5 +314,5 @@ def _no_fit(path: str, wanted: str, found: pa.DataType) -> SchemaError:
         f"Column '{path or 'value'}' has the type {found}, which cannot be written as {wanted}.",
         condition="SCHEMA_COLUMN_MISMATCH",
         hint="Cast the column, or change the schema.",
-        facts={"column": path or "value", "wanted": wanted, "found": found},
+        parameters={"column": path or "value", "wanted": wanted, "found": found},
     )

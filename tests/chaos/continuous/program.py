@@ -66,8 +66,8 @@ def main(path: str) -> None:
         striking.plant(spec["shift"])
     with (place / "events.jsonl").open("a", buffering=1) as events:
 
-        def say(event: str, **facts: Any) -> None:
-            events.write(json.dumps({"time": time.time(), "event": event, **facts}) + "\n")
+        def say(event: str, **fields: Any) -> None:
+            events.write(json.dumps({"time": time.time(), "event": event, **fields}) + "\n")
 
         spark = open_session(spec)
         query = start(spark, spec)

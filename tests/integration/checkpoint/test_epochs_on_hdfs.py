@@ -72,9 +72,9 @@ def test_file_is_replaced_and_copied_whole(files: CheckpointFiles, tmp_path: Pat
         assert files.read("state/0") == content
     files.replace("state/0", b"third")
     assert files.read("state/0") == b"third"
-    facts = files.facts("state/0")
-    assert facts is not None
-    assert facts.size == 5
+    status = files.status("state/0")
+    assert status is not None
+    assert status.size == 5
     files.delete("state/0", "state/1")
     assert files.list("state") == []
     assert files.scan().directories == ("state",)

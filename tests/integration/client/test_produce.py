@@ -188,8 +188,8 @@ def test_broker_that_stays_away_fails_delivery_with_counts_and_its_address() -> 
     assert text.startswith("[DELIVERY_TIMED_OUT] Writing to t-0")
     assert kafka.bootstrap_servers in text
     assert "Records of t-0: delivered 100, " in text
-    facts = raised.value.facts
-    assert int(facts["not_delivered"]) + int(facts["unknown"]) == 200
+    parameters = raised.value.parameters
+    assert int(parameters["not_delivered"]) + int(parameters["unknown"]) == 200
 
 
 def test_batch_above_the_topic_s_limit_names_both_limits(client: KafkaClient, make_topic: TopicMaker) -> None:

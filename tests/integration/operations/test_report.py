@@ -13,7 +13,7 @@ from kit.independent_client import Record, produce
 from kit.programs.cli import invoke
 from pyspark_kafka.operations.reports.generate import write_report
 from pyspark_kafka.operations.reports.live import LiveView
-from report_pictures import example_facts
+from report_pictures import example_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +116,7 @@ def test_browser_shows_every_plot_within_the_window(tmp_path: Path, width: int, 
     if program is None:
         pytest.skip("no Chromium is on the path, and PYSPARK_KAFKA_BROWSER names none")
     page = tmp_path / "page.html"
-    write_report(example_facts(), page)
+    write_report(example_report(), page)
     browser = Browser(program, width, dark=dark)
     found = json.loads(
         browser.ask(

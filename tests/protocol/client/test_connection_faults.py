@@ -501,7 +501,7 @@ def test_wrong_credentials_are_an_access_error_without_the_password() -> None:
         host, port = cluster.address(0)
         with pytest.raises(AccessError, match=r'\[SASL_AUTHENTICATION_FAILED\].*PLAIN.*"bad login"') as caught:
             open_connection(host, port, SASL, Deadline(5_000))
-        assert "hunter2" not in str(caught.value) + repr(caught.value.facts)
+        assert "hunter2" not in str(caught.value) + repr(caught.value.parameters)
         assert not caught.value.retriable
 
 

@@ -66,12 +66,12 @@ def test_silent_broker_is_waited_for_once_and_costs_its_own_partitions_only() ->
         # Of four questions.
         assert len(asked) == 1
         for number, topic_partition in enumerate(partitions):
-            facts = found.logs[topic_partition]
+            log_status = found.logs[topic_partition]
             if number == SILENT:
-                assert isinstance(facts.error, DeadlineError)
-                assert facts.end is None
+                assert isinstance(log_status.error, DeadlineError)
+                assert log_status.end is None
             else:
-                assert (facts.start, facts.end, facts.error) == (number, 10 + number, None)
+                assert (log_status.start, log_status.end, log_status.error) == (number, 10 + number, None)
 
 
 def test_leader_that_moved_is_followed() -> None:
@@ -85,8 +85,8 @@ def test_leader_that_moved_is_followed() -> None:
             return refusal(request, NOT_LEADER)
 
         cluster.script(ListOffsetsRequest, moved, broker_id=0)
-        facts = query_logs(client, [TopicPartition("t", 0)], Deadline(20_000)).logs[TopicPartition("t", 0)]
-        assert (facts.end, facts.error) == (5, None)
+        log_status = query_logs(client, [TopicPartition("t", 0)], Deadline(20_000)).logs[TopicPartition("t", 0)]
+        assert (log_status.end, log_status.error) == (5, None)
 
 
 def refusal(request: Any, code: int) -> Any:
@@ -126,10 +126,10 @@ def test_sizes_that_the_user_may_not_see_leave_the_ends_known() -> None:
         (topic_partition,) = one_topic_each(cluster)
         refused = DescribeLogDirsResponse(throttle_time_ms=0, error_code=CLUSTER_REFUSED, results=[])
         cluster.script(DescribeLogDirsRequest, lambda _: refused)
-        facts = query_logs(client, [topic_partition], Deadline(20_000)).logs[topic_partition]
-        assert (facts.end, facts.size, facts.error) == (10, None, None)
-        assert isinstance(facts.size_error, AccessError)
-        assert "--operation Describe --cluster" in facts.size_error.grant
+        log_status = query_logs(client, [topic_partition], Deadline(20_000)).logs[topic_partition]
+        assert (log_status.end, log_status.size, log_status.error) == (10, None, None)
+        assert isinstance(log_status.size_error, AccessError)
+        assert "--operation Describe --cluster" in log_status.size_error.grant
 
 
 def test_times_of_small_batches_take_one_request_and_larger_ones_more_room() -> None:

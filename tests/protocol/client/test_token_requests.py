@@ -57,7 +57,7 @@ def source(endpoint: TokenEndpoint, authority: CertificateAuthority, **changes: 
 def refused(asked: Source, deadline: Deadline | None = None) -> ConnectorError:
     with pytest.raises(ConnectorError) as caught:
         request_token(asked, deadline or Deadline(20_000))
-    text = str(caught.value) + str(caught.value.facts)
+    text = str(caught.value) + str(caught.value.parameters)
     assert PLANTED not in text
     assert base64.b64encode(f"me:{PLANTED}".encode()).decode() not in text
     return caught.value

@@ -243,7 +243,7 @@ def test_login_is_sent_and_not_shown(login: dict[str, Any]) -> None:
         assert server.requests[0].headers["authorization"].startswith(("Basic ", "Bearer Pl4nted"))
     assert error.condition == "REGISTRY_REFUSED"
     assert error.__context__ is None
-    said = f"{error} {error.facts} {error.hint}"
+    said = f"{error} {error.parameters} {error.hint}"
     assert "Pl4ntedS3cret" not in said
     assert encoded not in said or "bearer_token" in login
 
@@ -254,7 +254,7 @@ def test_login_that_is_repeated_in_another_form_is_not_shown(schema_registry: Sc
     for sent in (password.strip(), repr(password), repr(password.encode())):
         schema_registry.next_answers([RegistryAnswer(403, {"error_code": 403, "message": f"{sent} is wrong"})])
         error = refused(partial(registry.schema_by_id, 1))
-        assert "S3cret" not in f"{error} {error.facts}"
+        assert "S3cret" not in f"{error} {error.parameters}"
         assert "is wrong" in error.message
 
 
@@ -269,7 +269,7 @@ def test_login_that_is_repeated_as_urls_and_other_charsets_have_it_is_not_shown(
     for sent in forms:
         schema_registry.next_answers([RegistryAnswer(403, {"error_code": 403, "message": f"{sent} is wrong"})])
         error = refused(partial(registry.schema_by_id, 1))
-        assert "S3cret" not in f"{error} {error.facts}"
+        assert "S3cret" not in f"{error} {error.parameters}"
         assert "is wrong" in error.message
 
 
@@ -281,8 +281,8 @@ def test_login_in_an_address_is_not_shown(schema_registry: SchemaRegistryServer)
     for sent in ("Pl4nted!S3cret", "Pl4nted%21S3cret", encoded, address):
         schema_registry.next_answers([RegistryAnswer(403, {"error_code": 403, "message": f"{sent} is wrong"})])
         error = refused(partial(registry.schema_by_id, 1))
-        assert "S3cret" not in f"{error} {error.facts}"
-        assert encoded not in f"{error} {error.facts}"
+        assert "S3cret" not in f"{error} {error.parameters}"
+        assert encoded not in f"{error} {error.parameters}"
         assert "is wrong" in error.message
 
 

@@ -117,7 +117,7 @@ def test_token_that_no_header_can_hold_is_not_sent_and_not_shown(
         ConfluentRegistry(options).schema_by_id(1)
     assert (caught.value.condition, caught.value.retriable) == ("OPTION_INVALID", False)
     assert f"option 'schema.registry.bearer.auth.token' {reason}" in caught.value.message
-    assert PASSWORD not in f"{caught.value} {caught.value.facts} {caplog.text}"
+    assert PASSWORD not in f"{caught.value} {caught.value.parameters} {caplog.text}"
     assert schema_registry.count() == 0
 
 
@@ -129,7 +129,7 @@ def test_header_that_the_library_refuses_is_not_quoted(
     error = refused(replace(options, timeout_ms=500))
     assert "the last: the request could not be sent (LocalProtocolError)" in error.message
     assert "the request could not be sent" in caplog.text
-    assert PASSWORD[6:] not in f"{error} {error.facts} {caplog.text}"
+    assert PASSWORD[6:] not in f"{error} {error.parameters} {caplog.text}"
 
 
 def test_token_of_a_variable_has_no_line_end(
@@ -142,7 +142,7 @@ def test_token_of_a_variable_has_no_line_end(
     ) as caught:
         ConfluentRegistry(options).schema_by_id(1)
     assert caught.value.condition == "SECRET_UNAVAILABLE"
-    assert PASSWORD not in f"{caught.value} {caught.value.facts}"
+    assert PASSWORD not in f"{caught.value} {caught.value.parameters}"
 
 
 def test_token_of_a_function_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_login_that_is_none_is_not_sent_and_not_shown(
     with pytest.raises(OptionError) as caught:
         ConfluentRegistry(options).schema_by_id(1)
     assert caught.value.message.startswith(f"The value of option 'schema.registry.basic.auth.user.info' {reason}.")
-    assert PASSWORD not in f"{caught.value} {caught.value.facts}"
+    assert PASSWORD not in f"{caught.value} {caught.value.parameters}"
     assert schema_registry.count() == 0
 
 
@@ -200,7 +200,7 @@ def test_credentials_of_an_address_log_in_and_are_not_shown(caplog: pytest.LogCa
     with pytest.raises(RegistryError) as caught:
         registry.schema_by_id(1)
     assert server.url in caught.value.message
-    assert PASSWORD not in f"{caught.value} {caught.value.facts}"
+    assert PASSWORD not in f"{caught.value} {caught.value.parameters}"
     assert PASSWORD not in caplog.text
 
 

@@ -92,7 +92,7 @@ def test_records_of_topics_that_were_deleted_are_not_missed() -> None:
     assert check_runs(EXTENTS, output, epochs, frozenset({"gone"})).anomalies(exactly_once=True) == {}
 
 
-def flowed(offset: int, *, lane: int = 0, out: int = 0, took: float = 0.1, **facts: Any) -> FlowRecord:
+def flowed(offset: int, *, lane: int = 0, out: int = 0, took: float = 0.1, **fields: Any) -> FlowRecord:
     """Return a record that was there to read at 100 s and some, and that a reader saw later."""
     made = FlowRecord(
         Log("in", lane),
@@ -106,7 +106,7 @@ def flowed(offset: int, *, lane: int = 0, out: int = 0, took: float = 0.1, **fac
         is_poison=False,
         is_letter=False,
     )
-    return replace(made, **facts)
+    return replace(made, **fields)
 
 
 def test_record_of_an_older_run_is_out_of_order_if_all_runs_keep_one() -> None:

@@ -35,9 +35,9 @@ GOOD = [*(Row(offset) for offset in range(END)), *(Row(offset, OTHER, out=1) for
 
 
 def found_in_chaos(rows: list[Row], extents: dict[Log, Extent]) -> Findings:
-    facts: Any = {"read_ms": 0, "batch_ms": 7, "task": 0, "attempt": "a", "written_s": 0.0}
+    fields: Any = {"read_ms": 0, "batch_ms": 7, "task": 0, "attempt": "a", "written_s": 0.0}
     output: list[TaskCopy | bytes] = [
-        b"?" if row.value is None else TaskCopy(row.log, row.offset, row.out, row=f"row-{number}", **facts)
+        b"?" if row.value is None else TaskCopy(row.log, row.offset, row.out, row=f"row-{number}", **fields)
         for number, row in enumerate(rows)
     ]
     found = Findings()
@@ -129,8 +129,8 @@ def test_order_is_that_of_one_log_in_one_output_partition(
 
 
 def test_order_is_that_of_one_writer() -> None:
-    facts: Any = {"read_ms": 0, "batch_ms": 7, "task": 0, "row": "row", "written_s": 0.0}
-    output = [TaskCopy(LOG, offset, attempt=attempt, **facts) for offset, attempt in ((1, "a"), (0, "b"), (2, "a"))]
+    fields: Any = {"read_ms": 0, "batch_ms": 7, "task": 0, "row": "row", "written_s": 0.0}
+    output = [TaskCopy(LOG, offset, attempt=attempt, **fields) for offset, attempt in ((1, "a"), (0, "b"), (2, "a"))]
     found = Findings()
     check(found, {LOG: Extent(0, 3)}, output)
     assert not found.anomalies()

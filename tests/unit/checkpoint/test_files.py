@@ -231,7 +231,7 @@ def test_secrets_of_a_location_are_shown_nowhere() -> None:
     with pytest.raises(CheckpointError) as caught:
         files.read("0")
     assert caught.value.__cause__ is None
-    for text in (repr(files), str(caught.value), repr(caught.value.facts)):
+    for text in (repr(files), str(caught.value), repr(caught.value.parameters)):
         assert "PLANTED" not in text
         assert "gopher://…@host/x" in text or "Cannot" in text
 
@@ -318,13 +318,13 @@ def test_scan_ends_at_its_bound_and_says_so(tmp_path: Path, monkeypatch: pytest.
 
 def test_facts_are_size_and_time(files: CheckpointFiles) -> None:
     files.create("a", b"12345")
-    facts = files.facts("a")
-    assert facts is not None
-    assert facts.size == 5
-    assert facts.modified_ms is not None
-    assert abs(facts.modified_ms - time.time() * 1000) < 600_000
-    assert files.facts("b") is None
-    assert files.facts("a/b") is None
+    status = files.status("a")
+    assert status is not None
+    assert status.size == 5
+    assert status.modified_ms is not None
+    assert abs(status.modified_ms - time.time() * 1000) < 600_000
+    assert files.status("b") is None
+    assert files.status("a/b") is None
 
 
 def test_copy_has_the_bytes_of_another_location_and_no_checksum_of_a_former_file(

@@ -58,7 +58,7 @@ def _fails(clock: Clock, times: int, error: ConnectorError, *, seconds: float = 
         (broker_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "no right"), False),
         (AccessError("refused", code=58, condition="SASL_AUTHENTICATION_FAILED", retriable=True), False),
         (TransportError("certificate", condition="TLS_CERTIFICATE_REJECTED"), False),
-        (TransportError("closed", condition="BOOTSTRAP_FAILED", facts={"closed_at_once": "a:1"}), True),
+        (TransportError("closed", condition="BOOTSTRAP_FAILED", parameters={"closed_at_once": "a:1"}), True),
         (OptionError("bad", condition="OPTION_INVALID", retriable=True), False),
         (ProtocolError("bad", condition="RESPONSE_INVALID", retriable=True), False),
     ],

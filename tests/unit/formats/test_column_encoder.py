@@ -185,9 +185,9 @@ def test_a_value_that_does_not_fit_is_named_with_its_row(
         monkeypatch.setattr(column_encoder, "_PIECE_BYTES", part_bytes)
         with pytest.raises(RecordError) as caught:
             ColumnEncoder(column).encode(array)
-        facts = caught.value.facts
-        assert (facts["row"], facts["field"], facts["reason"]) == ("7", field, reason)
-        assert f"Row 7 of the batch cannot be written in {facts['format']}: field '{field}': {reason}." in str(
+        parameters = caught.value.parameters
+        assert (parameters["row"], parameters["field"], parameters["reason"]) == ("7", field, reason)
+        assert f"Row 7 of the batch cannot be written in {parameters['format']}: field '{field}': {reason}." in str(
             caught.value
         )
 
@@ -232,8 +232,8 @@ def test_text_that_is_not_utf_8_is_refused_by_row_and_field(format_name: str) ->
     field = "value" if format_name == "string" else "x"
     with pytest.raises(RecordError, match=rf"VALUE_NOT_ENCODABLE.*Row 3 .* '{field}': the text is not UTF-8") as caught:
         ColumnEncoder(column).encode(array)
-    assert caught.value.facts["row"] == "3"
-    assert caught.value.facts["field"] == field
+    assert caught.value.parameters["row"] == "3"
+    assert caught.value.parameters["field"] == field
     assert "secret" not in str(caught.value)
     assert ColumnEncoder(column).encode(array.slice(0, 3)).null_count == (format_name == "string")
 
@@ -255,7 +255,7 @@ def test_text_within_lists_and_maps_is_looked_at_but_not_that_of_nulls(
         encoder = ColumnEncoder(ColumnFormat("json", "none", array.type))
         with pytest.raises(RecordError, match="the text is not UTF-8") as caught:
             encoder.encode(array)
-        assert (caught.value.facts["row"], caught.value.facts["field"]) == ("2", path)
+        assert (caught.value.parameters["row"], caught.value.parameters["field"]) == ("2", path)
         hidden = pa.StructArray.from_arrays(
             array.flatten(), names=[array.type.field(0).name], mask=pa.array([False, False, True, False])
         )

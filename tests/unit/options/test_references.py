@@ -103,7 +103,7 @@ def test_error_names_option_and_reference_and_whom_to_ask(monkeypatch: pytest.Mo
     assert "PYSPARK_KAFKA_REFERENCES" in caught.value.hint
     assert "KAFKA_*" not in str(caught.value)
     assert caught.value.condition == "REFERENCE_NOT_ALLOWED"
-    assert caught.value.facts == {"option": OPTION, "reference": "env:HOME"}
+    assert caught.value.parameters == {"option": OPTION, "reference": "env:HOME"}
 
 
 @pytest.mark.parametrize("kind", ["env:KAFKA_X", "file:/run/x", "call:os:getcwd"])

@@ -82,4 +82,4 @@ def test_many_partitions_are_counted() -> None:
     end = {TopicPartition("t", number): 1 for number in range(30)}
     with pytest.raises(PlanningError, match=r"are gone: t-0, .*, t-19 and 10 more\. The batch") as caught:
         check_available_now(end, end, {})
-    assert caught.value.facts["count"] == "30"
+    assert caught.value.parameters["count"] == "30"

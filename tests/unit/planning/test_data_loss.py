@@ -95,7 +95,7 @@ def test_several_kinds_are_all_named() -> None:
     assert error.condition == "KAFKA_DATA_LOSS"
     assert "PARTITIONS_DELETED orders-0: " in str(error)
     assert "; PARTITION_OFFSET_CHANGED orders-1: " in str(error)
-    assert error.facts["count"] == "2"
+    assert error.parameters["count"] == "2"
 
 
 def test_cause_is_named_once_for_all_partitions() -> None:

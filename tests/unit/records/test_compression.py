@@ -241,7 +241,7 @@ def test_an_error_says_where_its_batch_begins_so_that_what_lies_before_can_be_ha
     broken = batch(data[:-1], base_offset=len(VALUES), count=len(VALUES), attributes=codec)
     with pytest.raises(CorruptRecordsError) as damaged:
         decode(good + broken, start_offset=0)
-    assert damaged.value.facts["position"] == str(len(good))
+    assert damaged.value.parameters["position"] == str(len(good))
     with pytest.raises(CorruptRecordsError) as large:
         decode(good, start_offset=0, max_decompressed_bytes=len(SECTION) - 1)
-    assert large.value.facts["position"] == "0"
+    assert large.value.parameters["position"] == "0"

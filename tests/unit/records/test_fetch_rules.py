@@ -457,4 +457,4 @@ def test_the_error_keeps_what_was_found_before_a_bad_header_field() -> None:
     data = plain_batch(0, 1)
     with pytest.raises(CorruptRecordsError, match="last offset delta is -1") as caught:
         decode(resealed(data[:23] + struct.pack(">i", -1) + data[27:]), start_offset=0)
-    assert caught.value.facts["base_offset"] == "0"
+    assert caught.value.parameters["base_offset"] == "0"

@@ -20,12 +20,12 @@ from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, Opt
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork, check_target
 from pyspark_kafka.operations.checkpoints.forking.backups import check_backup, check_belongs, is_marked, restore
 from pyspark_kafka.operations.checkpoints.forking.explain import describe_plan
-from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
 from pyspark_kafka.operations.checkpoints.forking.log_bounds import fetch_log_bounds
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtTime, parse_offsets, parse_time
 from pyspark_kafka.operations.checkpoints.forking.plan import METADATA, ForkRequest, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.positions import partitions_of
 from pyspark_kafka.operations.checkpoints.forking.rewind import apply_rewind, check_finished, check_quiet
+from pyspark_kafka.operations.checkpoints.forking.snapshot import read_snapshot
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import read_unfinished
 
@@ -189,13 +189,13 @@ def _content_of(backup: CheckpointFiles) -> str:
         ConnectorError: it cannot be read, and nothing says that it is what a rewind or a restore has copied.
     """
     try:
-        facts = read_facts(read_checkpoint(backup))
+        snapshot = read_snapshot(read_checkpoint(backup))
     except ConnectorError as error:
         # What a restore takes away may be damaged, or without a batch, and must be there to undo it.
         if not is_marked(backup):
             raise
         return f"The content of the backup is damaged or incomplete, and is put back as it is: {error.message}"
-    return f"The backup is of query {facts.query_id}, up to batch {facts.last_number}."
+    return f"The backup is of query {snapshot.query_id}, up to batch {snapshot.last_number}."
 
 
 def _backup_beside(files: CheckpointFiles) -> CheckpointFiles:
@@ -214,7 +214,7 @@ def _planned(files: CheckpointFiles, request: ForkArguments, *, in_place: bool) 
     now_ms = time.time_ns() // 1_000_000
     place = request.place(now_ms)
     check_finished(files)
-    facts = read_facts(read_checkpoint(files), place.batch_id if isinstance(place, AfterBatch) else None)
+    snapshot = read_snapshot(read_checkpoint(files), place.batch_id if isinstance(place, AfterBatch) else None)
     bounds: LogBounds | None = None
     failure: str | None = None
     if is_connected(*request.connection):
@@ -222,13 +222,13 @@ def _planned(files: CheckpointFiles, request: ForkArguments, *, in_place: bool) 
         timestamp_ms = place.timestamp_ms if isinstance(place, AtTime) else None
         try:
             with progress("Asking the brokers", quiet_s=0):
-                bounds = fetch_log_bounds(connection, partitions_of(facts), timestamp_ms)
+                bounds = fetch_log_bounds(connection, partitions_of(snapshot), timestamp_ms)
         except (TransportError, DeadlineError, AccessError) as error:
             if not isinstance(place, AfterBatch):
                 raise
             failure = str(error)
     wanted = ForkRequest(place, in_place, request.drop_state, str(uuid.uuid4()), now_ms)
-    return plan_fork(facts, wanted, bounds), failure
+    return plan_fork(snapshot, wanted, bounds), failure
 
 
 def _show(plan: ForkPlan, request: ForkArguments, failure: str | None, more: dict[str, Any]) -> None:
@@ -260,8 +260,8 @@ def plan_to_json(plan: ForkPlan) -> dict[str, Any]:
     """Return a plan as values for JSON. The keys are public."""
     moves = plan.positions.moves
     return {
-        "location": plan.facts.location,
-        "former_query_id": plan.facts.query_id,
+        "location": plan.snapshot.location,
+        "former_query_id": plan.snapshot.query_id,
         "query_id": plan.query_id,
         "next_batch": plan.next_batch,
         "state": plan.state.value,

@@ -51,7 +51,7 @@ def explain_checkpoint(location: str, most: int | None, *, as_json: bool) -> Exi
 
 
 def show_checkpoint(location: str, most: int | None, *, as_json: bool) -> ExitStatus:
-    """Print the facts of a checkpoint as tables.
+    """Print a checkpoint as tables.
 
     Raises:
         CheckpointError: there is no checkpoint, or it cannot be listed.
@@ -62,7 +62,7 @@ def show_checkpoint(location: str, most: int | None, *, as_json: bool) -> ExitSt
     if as_json:
         print_json(summary_to_json(account) | {"directories": [asdict(each) for each in directories]})
         return _status(account)
-    print_rows(("fact", "value"), list(_facts(account)))
+    print_rows(("property", "value"), list(_properties(account)))
     _print_section(
         ("directory", "files", "checksums", "temporary", "directories"),
         [
@@ -144,7 +144,7 @@ def _print_section(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print_rows(names, rows)
 
 
-def _facts(account: CheckpointSummary) -> Iterable[tuple[str, str]]:
+def _properties(account: CheckpointSummary) -> Iterable[tuple[str, str]]:
     yield "location", account.location
     yield "query id", account.query_id or "-"
     yield "written by", "cannot be read" if account.kind is None else account.kind.value

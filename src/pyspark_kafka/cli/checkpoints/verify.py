@@ -14,7 +14,7 @@ from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import printable
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.verify.cluster_checks import check_cluster
-from pyspark_kafka.operations.checkpoints.verify.cluster_facts import ask_cluster
+from pyspark_kafka.operations.checkpoints.verify.cluster_snapshot import ask_cluster
 from pyspark_kafka.operations.checkpoints.verify.expectation import expect, list_newest
 from pyspark_kafka.operations.checkpoints.verify.file_checks import check_files
 from pyspark_kafka.operations.checkpoints.verify.file_judge import FileJudge
@@ -103,8 +103,8 @@ def _ask(
     judge = FileJudge(read_checkpoint(checkpoint.files), findings, str)
     expected = expect(judge, sink_id)
     with progress("Asking the brokers", quiet_s=0) as step, KafkaClient(settings.connection) as client:
-        facts = ask_cluster(client, expected, commit_topic or ExactlyOnceOptions().commit_topic, step.update)
-    check_cluster(expected, facts, findings, newest=list_newest(judge))
+        snapshot = ask_cluster(client, expected, commit_topic or ExactlyOnceOptions().commit_topic, step.update)
+    check_cluster(expected, snapshot, findings, newest=list_newest(judge))
 
 
 def _status(findings: Findings) -> ExitStatus:

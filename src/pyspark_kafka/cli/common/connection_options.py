@@ -80,14 +80,14 @@ def read_properties(file: Path) -> dict[str, str]:
             f"The file of --config, {file}, cannot be read: {error.strerror}.",
             condition="CONFIG_UNREADABLE",
             hint="Pass the path of a client.properties file that you may read.",
-            facts={"file": file},
+            parameters={"file": file},
         ) from error
     except ValueError as error:
         raise OptionError(
             f"The file of --config, {file}, is not a properties file: {error}.",
             condition="CONFIG_INVALID",
             hint="A backslash in a value is written twice; other characters as \\uXXXX.",
-            facts={"file": file},
+            parameters={"file": file},
         ) from error
     raw: dict[str, str] = {}
     for name, (line, value) in properties.items():
@@ -98,7 +98,7 @@ def read_properties(file: Path) -> dict[str, str]:
                 f"Line {line} of the file of --config, {file}, does not begin with the name of a client property.",
                 condition="CONFIG_INVALID",
                 hint="A value continues in the next line only if its line ends with a backslash.",
-                facts={"file": file, "line": line},
+                parameters={"file": file, "line": line},
             )
         if option is None or option.scopes == EVERYWHERE or name.lower().startswith(_SECURITY):
             raw[f"kafka.{name}"] = value

@@ -68,7 +68,7 @@ def _read_json(file: Path) -> dict[str, Any]:
             f"The file of --options, {file}, cannot be read: {error.strerror}.",
             condition="CONFIG_UNREADABLE",
             hint="Pass the path of a JSON file that you may read.",
-            facts={"file": file},
+            parameters={"file": file},
         ) from error
     except (ValueError, RecursionError) as error:
         place = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
@@ -87,5 +87,5 @@ def _not_options(file: Path, reason: str) -> OptionError:
         f"The file of --options, {file}, does not hold options: {reason}.",
         condition="CONFIG_INVALID",
         hint='Write the options as one JSON object: {"kafka.bootstrap.servers": "host:9092", "subscribe": "orders"}.',
-        facts={"file": file},
+        parameters={"file": file},
     )

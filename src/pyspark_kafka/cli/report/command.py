@@ -40,14 +40,14 @@ def report(
     def work() -> ExitStatus:
         from pyspark_kafka.operations.reports.generate import (  # noqa: PLC0415 - the client only when needed
             add_lag,
-            gather_facts,
+            gather_report,
             write_report,
         )
 
         given = (bootstrap_servers, config, options_file, option)
         options = options_of(*given) if is_connected(*given) else None
         with progress_of(f"Reading {checkpoint}", quiet_s=0) as step:
-            facts = gather_facts(
+            report = gather_report(
                 checkpoint,
                 batches=batches,
                 progress=progress,
@@ -55,13 +55,13 @@ def report(
             )
             if options is not None:
                 step.update("Asking the brokers where the logs end")
-                facts = add_lag(facts, options, checkpoint)
+                report = add_lag(report, options, checkpoint)
             else:
                 said = "How far the query is behind is not known: no broker was asked. --bootstrap-servers names some."
-                facts = replace(facts, sentences=(*facts.sentences, said))
+                report = replace(report, sentences=(*report.sentences, said))
             step.update(f"Writing {html}")
-            write_report(facts, html)
+            write_report(report, html)
         say(f"Wrote {html}.")
-        return ExitStatus.INCOMPLETE if facts.warnings else ExitStatus.WELL
+        return ExitStatus.INCOMPLETE if report.warnings else ExitStatus.WELL
 
     run_command(work, on_interrupt="No page was written.")

@@ -182,7 +182,7 @@ class _Search:
             # If brokers were learned from the cluster before, spelling is not the reason.
             hint=hint if learned else f"Check 'kafka.bootstrap.servers'. {hint}",
             retriable=retriable,
-            facts={
+            parameters={
                 "servers": ",".join(f"{host}:{port}" for host, port in self._failures),
                 "timeout_ms": self._deadline.timeout_ms,
                 # Servers that are there and close connections silently: see `outage.may_be_outage`.

@@ -24,7 +24,7 @@ def broker_unknown(broker_id: int, members: Mapping[int, BrokerNode]) -> Transpo
         f"Broker {broker_id} is not a member of the cluster now; members are {named}.",
         condition="BROKER_UNKNOWN",
         retriable=True,
-        facts={"broker_id": broker_id},
+        parameters={"broker_id": broker_id},
     )
 
 
@@ -34,7 +34,7 @@ def metadata_without_brokers(address: str) -> TransportError:
         f"{address} knows of no brokers: it has only just started, or lost its cluster.",
         condition="METADATA_WITHOUT_BROKERS",
         retriable=True,
-        facts={"broker": address},
+        parameters={"broker": address},
     )
 
 
@@ -68,7 +68,7 @@ def explain_unreachable(
         hint="If the broker runs, set its advertised.listeners to an address that the driver and all executors can "
         f"reach, as they reach {worked} (a guess).",
         retriable=True,
-        facts={"broker_id": node.broker_id, "broker": node.address, "servers": servers, "found_at": worked},
+        parameters={"broker_id": node.broker_id, "broker": node.address, "servers": servers, "found_at": worked},
     )
 
 

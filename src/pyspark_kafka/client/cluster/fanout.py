@@ -220,7 +220,7 @@ def _unsupported(connection: Connection, pending: _PendingRequest) -> ProtocolEr
         f"{connection.address} does not know {pending.request.name} from version {pending.min_version} on.",
         condition="UNSUPPORTED_VERSION",
         hint="The broker is too old, or a gateway leaves this request out.",
-        facts={"broker": connection.address, "request": pending.request.name},
+        parameters={"broker": connection.address, "request": pending.request.name},
     )
 
 

@@ -43,7 +43,7 @@ def unknown_topic(
         condition="UNKNOWN_TOPIC",
         hint=f"{meant} the spelling in option 'subscribe', 'assign' or 'topic'; create the topic first; "
         "a topic made a moment ago is known to all brokers after some seconds.",
-        facts={"topic": topic} if partition is None else {"topic": topic, "partition": partition},
+        parameters={"topic": topic} if partition is None else {"topic": topic, "partition": partition},
     )
 
 
@@ -218,7 +218,7 @@ def _check_name(name: str, of: str) -> None:
             "used of them.",
             condition="RESPONSE_INVALID",
             hint="Check kafka.bootstrap.servers: the server is perhaps not a Kafka broker.",
-            facts={of: name},
+            parameters={of: name},
         )
 
 

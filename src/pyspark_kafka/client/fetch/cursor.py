@@ -350,7 +350,7 @@ class Cursor:
     def decide(self, error: ConnectorError) -> Decision:
         """Decide what a failure requires, and count it."""
         if error.condition == "UNKNOWN_TOPIC":
-            if error.facts.get("topic") != self.topic_partition.topic:
+            if error.parameters.get("topic") != self.topic_partition.topic:
                 return Decision(RetryAction.REFRESH, "another topic of the same look-up is gone")
             self._unknown_topic_looks += 1
             if self.topic.planned is not None and self._unknown_topic_looks < _UNKNOWN_TOPIC_LOOKS:

@@ -113,7 +113,7 @@ def out_of_range(cursor: RangeProgress, log_start: int, log_end: int) -> OffsetO
         code=ErrorCode.OFFSET_OUT_OF_RANGE,
         condition="OFFSET_OUT_OF_RANGE",
         hint="Check whether retention removed the records, and whether the topic was recreated.",
-        facts={
+        parameters={
             "topic": cursor.topic_partition.topic,
             "partition": cursor.topic_partition.partition,
             "offset": cursor.position,
@@ -140,7 +140,7 @@ def log_truncated(cursor: RangeProgress, position_epoch: int, leader_epoch: int,
         condition="KAFKA_DATA_LOSS.LOG_TRUNCATED",
         hint="Check unclean.leader.election.enable, and whether producers write with acks below all: a replica that "
         "lacked records became the leader. Run the batch again to read what the log has now.",
-        facts={
+        parameters={
             "range": cursor.offset_range,
             "truncated_to": truncated_to,
             "position": position,
@@ -165,7 +165,7 @@ def topic_recreated(cursor: RangeProgress, found: UUID | None, leader_id: int) -
         condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
         hint="Move a streaming query to the beginning of the topic, with `pyspark-kafka checkpoint rewind` and "
         "--offsets (-2 is the beginning); plan a batch read again, by another load().",
-        facts={"range": offset_range, "expected": known, "found": found, "lost": _count_rest(cursor)},
+        parameters={"range": offset_range, "expected": known, "found": found, "lost": _count_rest(cursor)},
     )
     return _located(error, cursor, offset_range.start_offset)
 
@@ -180,7 +180,7 @@ def topic_deleted(cursor: RangeProgress) -> TopicDeletedError:
         condition="KAFKA_DATA_LOSS.PARTITIONS_DELETED",
         hint="Set failOnDataLoss to false to continue with the others. If the topic comes back, move a streaming query "
         "to its beginning with `pyspark-kafka checkpoint rewind`.",
-        facts={"range": offset_range, "topic": cursor.topic_partition.topic, "lost": _count_rest(cursor)},
+        parameters={"range": offset_range, "topic": cursor.topic_partition.topic, "lost": _count_rest(cursor)},
     )
     return _located(error, cursor, offset_range.start_offset)
 
@@ -195,7 +195,7 @@ def position_mismatch(
         "smaller of the two were handed out.",
         condition="POSITION_MISMATCH",
         hint="If it repeats, inspect the partition's log with kafka-dump-log.",
-        facts={"range": cursor.offset_range, "expected": scanned_offset, "found": decoded_offset},
+        parameters={"range": cursor.offset_range, "expected": scanned_offset, "found": decoded_offset},
     )
 
 
@@ -212,7 +212,7 @@ def no_progress(active: Sequence[RangeProgress], timeout_ms: float, last_error: 
         condition="FETCH_NO_PROGRESS",
         hint=hint,
         retriable=True,
-        facts={
+        parameters={
             "topic": cursor.topic_partition.topic,
             "partition": cursor.topic_partition.partition,
             "offset": cursor.position,

@@ -103,7 +103,7 @@ def parse_fetch_response(body: memoryview, version: int) -> FetchResponse:
             f"A Fetch response (version {version}, {len(body)} bytes) is malformed near byte "
             f"{reader.position}: {error}.",
             condition="FETCH_RESPONSE_INVALID",
-            facts={"version": version, "bytes": len(body), "position": reader.position},
+            parameters={"version": version, "bytes": len(body), "position": reader.position},
         ) from error
 
 

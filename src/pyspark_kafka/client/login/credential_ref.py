@@ -40,7 +40,7 @@ def resolve_login(login: Login) -> Login:
         f"Option 'kafka.sasl.jaas.config' refers to '{login.config.reference}', and what is there {problem}.",
         condition="OPTION_INVALID",
         hint="Correct the configuration there, or the option.",
-        facts={"option": "kafka.sasl.jaas.config", "reference": login.config.reference},
+        parameters={"option": "kafka.sasl.jaas.config", "reference": login.config.reference},
     )
 
 

@@ -73,7 +73,7 @@ def exchange_failed(where: str, reason: str) -> TransportError:
         f"{where} failed: {reason}.",
         condition="SASL_EXCHANGE_FAILED",
         hint="Check that user name and password fit this cluster, and that nothing between stands in for the broker.",
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )
 
 

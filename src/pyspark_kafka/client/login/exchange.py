@@ -63,7 +63,7 @@ def authenticate(connection: _Caller, host: str, login: Login | None, deadline: 
             f"The connection to {connection.address} is to authenticate with SASL, but there is no login.",
             condition="OPTION_MISSING",
             hint="Set kafka.sasl.mechanism and kafka.sasl.jaas.config.",
-            facts={"broker": connection.address},
+            parameters={"broker": connection.address},
         )
     login = resolve_login(login)
     where = f"SASL authentication ({login.mechanism}) at {connection.address}"
@@ -74,7 +74,7 @@ def authenticate(connection: _Caller, host: str, login: Login | None, deadline: 
             f"{where} failed: the broker speaks only the unframed SASL exchange of Kafka before 1.0.",
             condition="BROKER_TOO_OLD",
             hint="Upgrade the broker, or use a listener without SASL.",
-            facts={"broker": connection.address},
+            parameters={"broker": connection.address},
         )
     handshake = connection.call(SaslHandshakeRequest(mechanism=machine.name), deadline)
     if handshake.error_code != ErrorCode.NONE:

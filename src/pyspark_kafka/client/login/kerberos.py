@@ -50,7 +50,7 @@ class KerberosMechanism:
                 condition="MISSING_DEPENDENCY",
                 hint="Install pyspark-kafka[kerberos] on the driver and on the executors; it needs the libraries of "
                 "MIT Kerberos or Heimdal.",
-                facts={"package": "gssapi"},
+                parameters={"package": "gssapi"},
             ) from error
         self._mutual = gssapi.RequirementFlag.mutual_authentication
         self._agreed = self._is_done = False
@@ -63,7 +63,7 @@ class KerberosMechanism:
                 f"SASL authentication (GSSAPI) for {principal} failed: {type(error).__name__}: {shown(str(error))}.",
                 condition="KERBEROS_TICKET_MISSING",
                 hint=_hint(login),
-                facts={"principal": principal},
+                parameters={"principal": principal},
             ) from error
 
     def auth_bytes(self) -> bytes:

@@ -277,7 +277,7 @@ class Connection:
                 f"A call on the connection to {self.address} would mix with {len(self._in_flight)} requests in flight.",
                 condition="CONNECTION_BUSY",
                 hint="This is a defect of this package; please report it.",
-                facts={"broker": self.address},
+                parameters={"broker": self.address},
             )
         step = deadline.within(self._options.answer_timeout_ms)
         self.send(request, max_version=max_version, timeout_ms=step.remaining_s() * 1000)
@@ -341,7 +341,7 @@ class Connection:
                 f"The response of {self.address} to {sent.api_name} version {sent.api_version} ({len(frame)} bytes) "
                 f"cannot be decoded: {type(error).__name__}: {error}. The connection was closed.",
                 condition="RESPONSE_INVALID",
-                facts={"broker": self.address, "request": sent.api_name, "version": sent.api_version},
+                parameters={"broker": self.address, "request": sent.api_name, "version": sent.api_version},
             )
             self._fail(failure, sent)
             raise failure from error
@@ -359,7 +359,7 @@ class Connection:
                 f"No request to {self.address} is in flight, so no response can be received.",
                 condition="NOTHING_IN_FLIGHT",
                 hint="This is a defect of this package; please report it.",
-                facts={"broker": self.address},
+                parameters={"broker": self.address},
             )
         sent = self._in_flight[0]
         try:
@@ -372,7 +372,7 @@ class Connection:
                     f"{self.address} sent the response to request {correlation_id} where that to request "
                     f"{sent.correlation_id} ({sent.api_name}) was due. The connection was closed.",
                     condition="CORRELATION_ID_MISMATCH",
-                    facts={"broker": self.address, "expected": sent.correlation_id, "found": correlation_id},
+                    parameters={"broker": self.address, "expected": sent.correlation_id, "found": correlation_id},
                 )
         except BaseException as error:
             # Also on an interrupt: after half a frame, nothing else can be read.
@@ -447,7 +447,7 @@ class Connection:
                 f"The connection to {self.address} is closed.",
                 condition="CONNECTION_CLOSED",
                 retriable=True,
-                facts={"broker": self.address},
+                parameters={"broker": self.address},
             )
         return self._stream
 

@@ -227,6 +227,6 @@ class Dials(Generic[_Key]):
                     f"Connecting to {dial.host}:{dial.port} was given up.",
                     condition="CONNECTION_GIVEN_UP",
                     retriable=True,
-                    facts={"broker": f"{dial.host}:{dial.port}"},
+                    parameters={"broker": f"{dial.host}:{dial.port}"},
                 )
             dial.sockets.append(sock)

@@ -19,7 +19,7 @@ def lost(address: str, when: str, cause: OSError | None) -> TransportError:
         f"The connection to {address} was lost {when}: {reason}.",
         condition="CONNECTION_LOST",
         retriable=True,
-        facts={"broker": address, "reason": reason},
+        parameters={"broker": address, "reason": reason},
     )
 
 
@@ -35,7 +35,7 @@ def silent(address: str, request: str, deadline: Deadline, security_protocol: st
         condition="BROKER_SILENT",
         hint=f"Check the address and kafka.security.protocol (now '{security_protocol}').",
         retriable=True,
-        facts={"broker": address, "request": request},
+        parameters={"broker": address, "request": request},
     )
 
 
@@ -92,7 +92,7 @@ def closed_by_broker(
         hint=hint,
         # Only a guess: a broker that is going down looks the same.
         retriable=True,
-        facts={"broker": address, "request": request},
+        parameters={"broker": address, "request": request},
     )
 
 
@@ -103,7 +103,7 @@ def session_ended(address: str, request: str) -> TransportError:
         "had ended before the broker read the request.",
         condition="SESSION_ENDED",
         retriable=True,
-        facts={"broker": address, "request": request},
+        parameters={"broker": address, "request": request},
     )
 
 
@@ -114,5 +114,5 @@ def session_not_renewed(address: str, error: ConnectorError) -> TransportError:
         f"{error.message}",
         condition="SESSION_NOT_RENEWED",
         retriable=True,
-        facts={"broker": address},
+        parameters={"broker": address},
     )

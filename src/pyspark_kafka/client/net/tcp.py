@@ -54,7 +54,7 @@ def resolve(host: str, port: int) -> list[Address]:
             condition="HOST_UNKNOWN",
             hint="The name must be spelled right, and this machine must be able to resolve it.",
             retriable=True,
-            facts={"broker": f"{host}:{port}", "reason": error},
+            parameters={"broker": f"{host}:{port}", "reason": error},
         ) from error
     return [Address(family, kind, number, address) for family, kind, number, _, address in found]
 
@@ -151,7 +151,7 @@ class _Race:
             condition="CONNECTION_FAILED",
             hint="Check that the broker runs and that this machine may reach it.",
             retriable=True,
-            facts={"broker": where, "reason": "; ".join(self._failures)},
+            parameters={"broker": where, "reason": "; ".join(self._failures)},
         ) from self._last
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ def consequence(state: ProducerState, topic_partition: TopicPartition) -> str:
     return f"Records of {topic_partition}: {here}. Records of this task, all topic-partitions: {everywhere}."
 
 
-def _facts(
+def _parameters(
     state: ProducerState, topic_partition: TopicPartition, broker: str | None, condition: str
 ) -> dict[str, object]:
     counts: RecordCounts = state.counts()
@@ -93,7 +93,7 @@ def refused(
     """Build the error for a batch that a broker has refused for good; call `state.refuse` first."""
     topic_partition = batch.topic_partition
     kind = error_kind(response.code)
-    facts = _facts(state, topic_partition, broker, kind.name)
+    parameters = _parameters(state, topic_partition, broker, kind.name)
     what = (
         f"Writing to {topic_partition} at {broker} failed: the broker refused a record batch of {batch.record_count} "
         f"records and {batch.size} bytes"
@@ -105,7 +105,7 @@ def refused(
         consequence=consequence(state, topic_partition),
         hint=None,
         rights=rights_to_write(topic_partition.topic, transactional_id),
-        **facts,
+        **parameters,
     )
     if isinstance(access, AccessError):
         return access
@@ -140,7 +140,7 @@ def refused(
         f"{consequence(state, topic_partition)}",
         condition=kind.name,
         hint=hint,
-        facts=facts,
+        parameters=parameters,
     )
 
 
@@ -162,7 +162,7 @@ def expired(
         f"{batch.attempts} attempts.{last} {consequence(state, topic_partition)}",
         condition="DELIVERY_TIMED_OUT",
         hint=hint,
-        facts=_facts(state, topic_partition, broker, "" if cause is None else cause.condition),
+        parameters=_parameters(state, topic_partition, broker, "" if cause is None else cause.condition),
     )
 
 
@@ -189,7 +189,7 @@ def no_such_partition(
         f"{consequence(state, topic_partition)}",
         condition="UNKNOWN_PARTITION" if known else "UNKNOWN_TOPIC",
         hint=hint,
-        facts=_facts(state, topic_partition, None, "UNKNOWN_TOPIC_OR_PARTITION"),
+        parameters=_parameters(state, topic_partition, None, "UNKNOWN_TOPIC_OR_PARTITION"),
     )
 
 
@@ -210,7 +210,7 @@ def no_such_topic(
         f"up for {waited_ms} ms). Records of this task, all topic-partitions: {records}.",
         condition="UNKNOWN_TOPIC",
         hint=f"Did you mean '{nearest}'? If not: {_TOPIC_HINT}" if nearest else _TOPIC_HINT,
-        facts={"topic": topic},
+        parameters={"topic": topic},
     )
 
 
@@ -229,7 +229,7 @@ def unreachable(
         f"Writing to {topic_partition} failed: {step}: {cause.message} {consequence(state, topic_partition)}",
         condition=cause.condition,
         hint=cause.hint,
-        facts=_facts(state, topic_partition, cause.facts.get("broker"), cause.condition),
+        parameters=_parameters(state, topic_partition, cause.parameters.get("broker"), cause.condition),
     )
 
 
@@ -239,7 +239,7 @@ def left_silent(broker: str, topic_partition: TopicPartition, silent_s: float) -
         f"{broker} has sent no response to a write for {silent_s:.1f} s, and leads {topic_partition} no longer.",
         condition="LEADER_SILENT",
         retriable=True,
-        facts={"broker": broker, "topic": topic_partition.topic, "partition": topic_partition.partition},
+        parameters={"broker": broker, "topic": topic_partition.topic, "partition": topic_partition.partition},
     )
 
 
@@ -250,5 +250,5 @@ def too_large(state: ProducerState, topic_partition: TopicPartition, size: int, 
         f"{max_request_size}. It was not sent. {consequence(state, topic_partition)}",
         condition="RECORD_BATCH_TOO_LARGE",
         hint="Raise option 'kafka.max.request.size', and max.message.bytes of the topic with it.",
-        facts=_facts(state, topic_partition, None, "RECORD_BATCH_TOO_LARGE"),
+        parameters=_parameters(state, topic_partition, None, "RECORD_BATCH_TOO_LARGE"),
     )

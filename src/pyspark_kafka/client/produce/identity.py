@@ -100,7 +100,7 @@ def request_identity(client: KafkaClient, topic: str) -> ProducerIdentity:
                 "Nothing was written.",
                 condition="UNSUPPORTED_VERSION",
                 hint="Set option 'kafka.enable.idempotence' to false; retries may then write records twice.",
-                facts={"broker": connection.address},
+                parameters={"broker": connection.address},
             )
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS)
         response = connection.call(request, step, max_version=MAX_INIT_VERSION)

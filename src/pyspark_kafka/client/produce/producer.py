@@ -308,7 +308,7 @@ class Producer:
                     "with them: the brokers would refuse what follows.",
                     condition="SEQUENCE_RESERVATION_UNUSED",
                     hint="This is a defect of this package; please report it.",
-                    facts={"topic_partition": unused[0]},
+                    parameters={"topic_partition": unused[0]},
                 )
             while self._state.unacknowledged:
                 self._loop.step(everything=True, wait=True)

@@ -60,7 +60,7 @@ def parse_batch_start(topic_partition: TopicPartition, data: Bytes) -> BatchStar
         "Nothing of them was sent.",
         condition="RECORD_BATCH_INVALID",
         hint=_DEFECT_HINT,
-        facts={"topic_partition": topic_partition, "bytes": size},
+        parameters={"topic_partition": topic_partition, "bytes": size},
     )
 
 
@@ -82,7 +82,7 @@ def stamp_batch(
             f"offset delta of {start.last_offset_delta} in its header. Nothing of it was sent.",
             condition="RECORD_BATCH_INVALID",
             hint=_DEFECT_HINT,
-            facts={"topic_partition": topic_partition, "records": record_count},
+            parameters={"topic_partition": topic_partition, "records": record_count},
         )
     found = SequenceStamp(start.producer_id, start.producer_epoch, start.base_sequence)
     if found == due:
@@ -92,7 +92,7 @@ def stamp_batch(
             f"{topic_partition}: a batch carries {found}, but {due} is due. Nothing of it was sent.",
             condition="SEQUENCE_STAMP_MISMATCH",
             hint=_DEFECT_HINT,
-            facts={"topic_partition": topic_partition},
+            parameters={"topic_partition": topic_partition},
         )
     batch = data if isinstance(data, bytearray) else bytearray(data)
     patch_header(

@@ -35,7 +35,7 @@ _OTHER_TLS = ("UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "NO_SHARED_CIPHE
 
 
 @dataclass(frozen=True, slots=True)
-class TlsFacts:
+class TlsStatus:
     """A TLS handshake that was done without checking the server's certificate.
 
     Attributes:
@@ -52,7 +52,7 @@ class TlsFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class ListenerFacts:
+class ListenerStatus:
     """What a listener speaks.
 
     Attributes:
@@ -64,7 +64,7 @@ class ListenerFacts:
 
     protocol: str | None = None
     mechanisms: tuple[str, ...] = ()
-    tls: TlsFacts | None = None
+    tls: TlsStatus | None = None
     offered: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -73,7 +73,7 @@ class ListenerFacts:
         return self.tls is not None
 
 
-def probe_listener(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> ListenerFacts:
+def probe_listener(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> ListenerStatus:
     """Find out what a listener speaks; the kind that the options name is tried first.
 
     Runs on: driver and executor; blocks, about 2.5 s for each kind that the listener is not.
@@ -94,15 +94,15 @@ def probe_listener(host: str, port: int, options: ConnectionOptions, deadline: D
         found = attempt(host, port, plain, deadline.within(_TRY_MS))
         if found is not None:
             return found
-    return ListenerFacts()
+    return ListenerStatus()
 
 
-def _try_plaintext(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> ListenerFacts | None:
+def _try_plaintext(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> ListenerStatus | None:
     connection = Connection(_connect(host, port, options, deadline), host, port, options)
     return _ask(connection, deadline, None)
 
 
-def _try_tls(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> ListenerFacts | None:
+def _try_tls(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> ListenerStatus | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     # Nothing is sent over this connection but the question for versions: the certificate is what is asked for.
@@ -121,9 +121,9 @@ def _try_tls(host: str, port: int, options: ConnectionOptions, deadline: Deadlin
         encrypted.close()
         # What refuses a handshake with an alert speaks TLS: another version, or it insists on a certificate.
         is_tls = isinstance(error, ssl.SSLError) and ("ALERT" in (error.reason or "") or error.reason in _OTHER_TLS)
-        return ListenerFacts("SSL", tls=TlsFacts("", "", (), bool(asked))) if is_tls or asked else None
+        return ListenerStatus("SSL", tls=TlsStatus("", "", (), bool(asked))) if is_tls or asked else None
     cipher = encrypted.cipher()
-    tls = TlsFacts(
+    tls = TlsStatus(
         version=encrypted.version() or "",
         cipher=cipher[0] if cipher is not None else "",
         chain=parse_chain(sent_chain(encrypted)),
@@ -131,14 +131,14 @@ def _try_tls(host: str, port: int, options: ConnectionOptions, deadline: Deadlin
     )
     # With TLS 1.3 a listener that insists on a certificate ends the connection now, and has shown what it is.
     connection = Connection(encrypted, host, port, replace(options, security_protocol="SSL"))
-    return _ask(connection, deadline, tls) or ListenerFacts("SSL", tls=tls)
+    return _ask(connection, deadline, tls) or ListenerStatus("SSL", tls=tls)
 
 
 def _connect(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> socket.socket:
     return connect(f"{host}:{port}", resolve(host, port), options, deadline)[0]
 
 
-def _ask(connection: Connection, deadline: Deadline, tls: TlsFacts | None) -> ListenerFacts | None:
+def _ask(connection: Connection, deadline: Deadline, tls: TlsStatus | None) -> ListenerStatus | None:
     """Ask for versions and mechanisms; None if the other side does not speak Kafka's protocol this way."""
     secured = "SSL" if tls is not None else "PLAINTEXT"
     try:
@@ -150,10 +150,10 @@ def _ask(connection: Connection, deadline: Deadline, tls: TlsFacts | None) -> Li
             response = connection.call(SaslHandshakeRequest(mechanism=_NO_MECHANISM), deadline)
         except ConnectorError:
             # A gateway without SASL may close the connection at this request.
-            return ListenerFacts(secured, tls=tls, offered=offered)
+            return ListenerStatus(secured, tls=tls, offered=offered)
         if response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-            return ListenerFacts(f"SASL_{secured}", tuple(response.mechanisms), tls, offered)
-        return ListenerFacts(secured, tls=tls, offered=offered)
+            return ListenerStatus(f"SASL_{secured}", tuple(response.mechanisms), tls, offered)
+        return ListenerStatus(secured, tls=tls, offered=offered)
     except ConnectorError:
         return None
     finally:

@@ -31,7 +31,7 @@ _NEWEST, _FIRST_WITH_NEWEST = -3, 7
 
 
 @dataclass(slots=True)
-class LogFacts:
+class LogStatus:
     """What brokers tell about the log of a partition. Filled in as they respond; not changed afterwards.
 
     Attributes:
@@ -63,7 +63,7 @@ class LogQueryResult:
         topic_ids: the id of each topic, by name, as text; those that brokers do not tell are left out.
     """
 
-    logs: Mapping[TopicPartition, LogFacts]
+    logs: Mapping[TopicPartition, LogStatus]
     topic_ids: Mapping[str, str]
 
 
@@ -97,7 +97,7 @@ def query_logs(
     if newest:
         query.find_newest()
     query.find_sizes()
-    return LogQueryResult(query.facts, query.topic_ids)
+    return LogQueryResult(query.log_status, query.topic_ids)
 
 
 class _LogQuery:
@@ -107,23 +107,23 @@ class _LogQuery:
         self._client = client
         self._deadline = deadline
         self._silent: dict[int, ConnectorError] = {}
-        self.facts: dict[TopicPartition, LogFacts] = {each: LogFacts() for each in partitions}
+        self.log_status: dict[TopicPartition, LogStatus] = {each: LogStatus() for each in partitions}
         self.topic_ids: dict[str, str] = {}
         self._find_leaders(partitions)
 
     def find(self, spec: OffsetSpec, isolation_level: IsolationLevel) -> None:
         """Look up an offset of each partition without a failure so far; leaders that moved are followed."""
-        pending = [tp for tp, facts in self.facts.items() if facts.error is None]
+        pending = [tp for tp, log_status in self.log_status.items() if log_status.error is None]
         for look in attempts(self._client.backoff(), deadline=self._deadline, max_attempts=_LOOKS):
             if look > 1 and not self._found_leaders_again(pending):
                 return
-            asked = [tp for tp in pending if self.facts[tp].error is None]
+            asked = [tp for tp in pending if self.log_status[tp].error is None]
             failures = self._ask_leaders(
                 asked, lambda led: self._offset_request(led, spec, isolation_level), partial(self._take, spec)
             )
             for topic_partition, error in failures.items():
-                self.facts[topic_partition].error = error
-            pending = [tp for tp in pending if self._may_pass(self.facts[tp])]
+                self.log_status[topic_partition].error = error
+            pending = [tp for tp in pending if self._may_pass(self.log_status[tp])]
             if not pending or self._deadline.expired:
                 return
             for topic in {tp.topic for tp in pending}:
@@ -132,7 +132,9 @@ class _LogQuery:
     def find_newest(self) -> None:
         """Look up the time of the newest record of each log that is not empty; failures leave it unknown."""
         asked = [
-            tp for tp, facts in self.facts.items() if None not in (facts.end, facts.start) and facts.end != facts.start
+            tp
+            for tp, log_status in self.log_status.items()
+            if None not in (log_status.end, log_status.start) and log_status.end != log_status.start
         ]
         level = IsolationLevel.READ_UNCOMMITTED
         self._ask_leaders(
@@ -144,14 +146,14 @@ class _LogQuery:
 
     def find_sizes(self) -> None:
         """Look up the size of each log whose leader has told its end."""
-        asked = [tp for tp, facts in self.facts.items() if facts.end is not None]
+        asked = [tp for tp, log_status in self.log_status.items() if log_status.end is not None]
         failures = self._ask_leaders(asked, log_sizes.build_request, self._take_sizes)
         for topic_partition, error in failures.items():
-            self.facts[topic_partition].size_error = error
+            self.log_status[topic_partition].size_error = error
 
-    def _may_pass(self, facts: LogFacts) -> bool:
+    def _may_pass(self, log_status: LogStatus) -> bool:
         """Return whether a failure is worth another look at the leader."""
-        error = facts.error
+        error = log_status.error
         if error is None or isinstance(error, DeadlineError) or decide(error).action is RetryAction.FAIL:
             return False
         return not isinstance(error, BrokerError) or error.condition != "UNKNOWN_TOPIC"
@@ -173,8 +175,8 @@ class _LogQuery:
             error = found.error_for(topic_partition, "Read")
             if isinstance(error, AccessError):
                 name_user(error, self._client.options)
-            facts = self.facts[topic_partition]
-            facts.leader, facts.error = (found.partition(topic_partition) if error is None else None), error
+            log_status = self.log_status[topic_partition]
+            log_status.leader, log_status.error = (found.partition(topic_partition) if error is None else None), error
 
     def _ask_leaders(
         self,
@@ -185,7 +187,7 @@ class _LogQuery:
         min_version: int = 0,
     ) -> dict[TopicPartition, ConnectorError]:
         """Send a request to each leader that was not silent, hand over the responses, and return what failed."""
-        leaders = [leader for each in partitions if (leader := self.facts[each].leader) is not None]
+        leaders = [leader for each in partitions if (leader := self.log_status[each].leader) is not None]
         asked = [leader for leader in leaders if leader.leader_id not in self._silent]
         failures = call_leaders(self._client, asked, build, take, self._deadline, min_version=min_version)
         for leader in leaders:
@@ -206,11 +208,11 @@ class _LogQuery:
         specs = {each.topic_partition: spec for each in led}
         offsets, failures = offset_messages.parse_response(done.response, led, specs, done.address)
         for topic_partition, offset in offsets.items():
-            facts = self.facts[topic_partition]
+            log_status = self.log_status[topic_partition]
             if isinstance(spec, Earliest):
-                facts.start = offset
+                log_status.start = offset
             else:
-                facts.end = offset
+                log_status.end = offset
         for topic_partition, error in failures.items():
             if isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 # The metadata know it: the broker has not heard of its leadership yet, or of its deletion.
@@ -223,11 +225,11 @@ class _LogQuery:
             for entry in topic.partitions:
                 topic_partition = TopicPartition(topic.name, entry.partition_index)
                 if topic_partition in asked and entry.error_code == ErrorCode.NONE and entry.timestamp >= 0:
-                    self.facts[topic_partition].newest_ms = entry.timestamp
+                    self.log_status[topic_partition].newest_ms = entry.timestamp
         return {}
 
     def _take_sizes(self, done: BrokerResponse, led: list[PartitionMetadata]) -> dict[TopicPartition, ConnectorError]:
         asked = {each.topic_partition for each in led}
         for topic_partition, size in log_sizes.parse_response(done.response, asked, done.address).items():
-            self.facts[topic_partition].size = size
+            self.log_status[topic_partition].size = size
         return {}

@@ -176,30 +176,32 @@ _WARNED: set[bytes] = set()
 _MAX_WARNED = 1000
 
 
-def warn_of_end(facts: ParsedCertificate, subject: str) -> None:
+def warn_of_end(certificate: ParsedCertificate, subject: str) -> None:
     """Log a warning if a certificate has ended, or ends within `WARN_BEFORE`; once for each certificate.
 
     Args:
-        facts: of the certificate.
+        certificate: the parsed certificate.
         subject: what it is, as the subject of a sentence.
     """
     now = datetime.now(timezone.utc)
-    if facts.not_after - now > WARN_BEFORE or len(_WARNED) >= _MAX_WARNED:
+    if certificate.not_after - now > WARN_BEFORE or len(_WARNED) >= _MAX_WARNED:
         return
-    known = hashlib.sha256(facts.der).digest()
+    known = hashlib.sha256(certificate.der).digest()
     if known in _WARNED:
         return
     _WARNED.add(known)
-    verb = "expired" if now > facts.not_after else "expires"
+    verb = "expired" if now > certificate.not_after else "expires"
     consequence = (
-        "New connections will be refused." if now > facts.not_after else "From then on new connections will be refused."
+        "New connections will be refused."
+        if now > certificate.not_after
+        else "From then on new connections will be refused."
     )
     _LOG.warning(
         "%s (%s) %s on %s. %s Renew it; a store that is replaced is loaded for the next connection.",
         subject,
-        facts.subject,
+        certificate.subject,
         verb,
-        shown_time(facts.not_after),
+        shown_time(certificate.not_after),
         consequence,
     )
 
@@ -269,7 +271,7 @@ def build_bare_context(options: TlsOptions) -> ssl.SSLContext:
                 f"({options.ciphers}).",
                 condition="TLS_CIPHERS_MISSING",
                 hint="Remove kafka.ssl.cipher.suites, or add a suite with ECDHE and GCM.",
-                facts={"ciphers": options.ciphers},
+                parameters={"ciphers": options.ciphers},
             ) from error
     return context
 

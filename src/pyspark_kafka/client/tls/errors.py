@@ -90,7 +90,7 @@ def certificate_rejected(
         f"The certificate of {address} was not accepted: {text}.",
         condition="TLS_CERTIFICATE_REJECTED",
         hint=hint,
-        facts={"broker": address, "reason": reason},
+        parameters={"broker": address, "reason": reason},
     )
 
 
@@ -130,7 +130,7 @@ def handshake_silent(address: str, options: ConnectionOptions, timeout_ms: float
         condition="BROKER_SILENT",
         hint=f"Check the address and kafka.security.protocol (now '{options.security_protocol}').",
         retriable=True,
-        facts={"broker": address},
+        parameters={"broker": address},
     )
 
 
@@ -184,13 +184,13 @@ def handshake_failed(
             # A broker, or a load balancer before it, that stops in the middle of a handshake looks the same: it resets
             # the connection, or ends it, for which Python's ssl has two classes.
             retriable=isinstance(error, (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)),
-            facts={"broker": address, "reason": error},
+            parameters={"broker": address, "reason": error},
         )
     return TransportError(
         f"The TLS handshake with {address} failed: {text}.",
         condition="TLS_HANDSHAKE_FAILED",
         hint=hint,
-        facts={"broker": address, "reason": error},
+        parameters={"broker": address, "reason": error},
     )
 
 
@@ -220,5 +220,5 @@ def _client_certificate_refused(
         f"{text} (TLS alert {alert.lower()}).",
         condition="TLS_CLIENT_CERTIFICATE_REFUSED",
         hint=hint,
-        facts={"broker": address, "alert": alert.lower(), "reason": error},
+        parameters={"broker": address, "alert": alert.lower(), "reason": error},
     )

@@ -98,7 +98,7 @@ def find_coordinator(client: KafkaClient, transactional_id: str, deadline: Deadl
             f"{connection.address} knows no transactions. Nothing was written.",
             condition="UNSUPPORTED_VERSION",
             hint="Exactly-once writes need Kafka 0.11 or newer.",
-            facts={"broker": connection.address},
+            parameters={"broker": connection.address},
         )
     right = Right("Describe", "transactional-id", transactional_id, granted_by="Write")
     whose = f"transactional id '{transactional_id}'"
@@ -122,14 +122,14 @@ def find_group_coordinator(client: KafkaClient, group_id: str, deadline: Deadlin
     return _broker_id(response, connection, f"consumer group '{group_id}'", right, group_id=group_id)
 
 
-def _broker_id(response: Any, connection: Connection, whose: str, right: Right, **facts: str) -> int:
+def _broker_id(response: Any, connection: Connection, whose: str, right: Right, **parameters: str) -> int:
     """Return the coordinator that a response names."""
     if response.error_code != ErrorCode.NONE:
         raise broker_error(
             response.error_code,
             f"Looking up the coordinator of {whose} at {connection.address} failed",
             rights=(right,),
-            **facts,
+            **parameters,
             broker=connection.address,
         )
     return int(response.node_id)

@@ -71,12 +71,12 @@ def raise_for_code(
         raise TransactionLostError(
             f"{what} transactional id '{name}' at {address} failed: the broker answered {text}.",
             condition="TRANSACTION_LOST",
-            facts={"transactional_id": name, "broker": address, "cause": text.partition(":")[0]},
+            parameters={"transactional_id": name, "broker": address, "cause": text.partition(":")[0]},
         )
-    facts: dict[str, Any] = {"transactional_id": name, "broker": address}
+    parameters: dict[str, Any] = {"transactional_id": name, "broker": address}
     if topic_partition is not None:
-        facts["topic_partition"] = topic_partition
-    raise broker_error(code, f"{what} transactional id '{name}' at {address} failed", rights=rights, **facts)
+        parameters["topic_partition"] = topic_partition
+    raise broker_error(code, f"{what} transactional id '{name}' at {address} failed", rights=rights, **parameters)
 
 
 def raise_if_in_doubt(code: int, name: str, address: str) -> None:
@@ -94,5 +94,5 @@ def in_doubt(name: str, reason: str) -> TransactionInDoubtError:
     return TransactionInDoubtError(
         f"Whether the transaction of '{name}' was committed is not known: {reason}.",
         condition="TRANSACTION_IN_DOUBT",
-        facts={"transactional_id": name, "reason": reason},
+        parameters={"transactional_id": name, "reason": reason},
     )

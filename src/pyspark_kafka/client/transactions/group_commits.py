@@ -135,5 +135,5 @@ def _has_members(group_id: str, address: str, code: int) -> BrokerError:
         code=code,
         condition="GROUP_HAS_MEMBERS",
         hint="Name a group that no other application uses.",
-        facts={"group_id": group_id, "broker": address, "cause": kind},
+        parameters={"group_id": group_id, "broker": address, "cause": kind},
     )

@@ -78,7 +78,7 @@ class GroupPositions:
                     "Nothing was read.",
                     condition="UNSUPPORTED_VERSION",
                     hint="Exactly once in a continuous query needs Kafka 2.5 or newer; use at_least_once.",
-                    facts={"broker": connection.address},
+                    parameters={"broker": connection.address},
                 )
             return raise_first(_read_positions(self.group_id, connection, deadline, stable=True))
 
@@ -165,10 +165,10 @@ def _read_positions(
     request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=stable)
     response = connection.call(request, deadline, max_version=OFFSET_FETCH_VERSION)
     where = f"of consumer group '{group_id}' at {connection.address} failed"
-    facts = {"group_id": group_id, "broker": connection.address}
+    parameters = {"group_id": group_id, "broker": connection.address}
     if response.error_code != ErrorCode.NONE:
         right = Right("Describe", "group", group_id, granted_by="Read")
-        raise broker_error(response.error_code, f"Reading the positions {where}", rights=(right,), **facts)
+        raise broker_error(response.error_code, f"Reading the positions {where}", rights=(right,), **parameters)
     found: dict[TopicPartition, GroupPosition | ConnectorError] = {}
     for topic in response.topics:
         right = Right("Describe", "topic", topic.name, granted_by="Read")
@@ -176,7 +176,7 @@ def _read_positions(
             topic_partition = TopicPartition(topic.name, entry.partition_index)
             if entry.error_code != ErrorCode.NONE:
                 what = f"Reading the position in {topic_partition} {where}"
-                found[topic_partition] = broker_error(entry.error_code, what, rights=(right,), **facts)
+                found[topic_partition] = broker_error(entry.error_code, what, rights=(right,), **parameters)
             elif entry.committed_offset >= 0:
                 found[topic_partition] = GroupPosition(entry.committed_offset, entry.metadata or "")
     return found

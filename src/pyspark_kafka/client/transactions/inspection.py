@@ -228,7 +228,7 @@ def _explain(error: ConnectorError, address: str, request_class: Any) -> Connect
         f"{address} cannot tell about transactions: it does not know {request_class.name}.",
         condition="UNSUPPORTED_VERSION",
         hint="Use brokers of Kafka 3.0 or newer (KIP-664); some services leave these requests out.",
-        facts={"broker": address, "request": request_class.name},
+        parameters={"broker": address, "request": request_class.name},
     )
 
 

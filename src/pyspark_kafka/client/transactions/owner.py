@@ -279,7 +279,7 @@ class TransactionalId:
             f"{address} refused it. Nothing was written.",
             condition="TRANSACTION_TIMEOUT_TOO_LARGE",
             hint="Lower it, or raise the brokers' transaction.max.timeout.ms (15 minutes where it is not set).",
-            facts={"timeout_ms": self._timeout_ms, "broker": address},
+            parameters={"timeout_ms": self._timeout_ms, "broker": address},
         )
 
 

@@ -83,5 +83,5 @@ class ApiVersions:
             f"{ours[1] if max_version is None else min(ours[1], max_version)}.",
             condition="UNSUPPORTED_VERSION",
             hint="The broker is too old, or a gateway leaves this request out.",
-            facts={"broker": address, "request": request_class.name},
+            parameters={"broker": address, "request": request_class.name},
         )

@@ -182,7 +182,7 @@ def broker_error(
     consequence: str = "",
     hint: str | None = None,
     rights: Iterable[Right] = (),
-    **facts: object,
+    **parameters: object,
 ) -> BrokerError:
     """Build the error for an error code in a broker's response; it is not raised here.
 
@@ -194,7 +194,7 @@ def broker_error(
         hint: the next action; None takes the table's.
         rights: what the request needs; if the code says that a right is missing, those that it may mean are named, and
             the hint is how to grant them.
-        **facts: values that the text names.
+        **parameters: values that the text names.
 
     Returns:
         An AccessError for refused authentication or authorization, else a BrokerError; not yet raised.
@@ -209,14 +209,14 @@ def broker_error(
         ending = f" {missing_sentence(missing)}{ending}"
         grant = grant_sentence(missing)
         hint = f"{grant} {hint}" if hint else grant
-        facts = {**facts, "missing": "; ".join(map(str, missing))}
+        parameters = {**parameters, "missing": "; ".join(map(str, missing))}
     error = cls(
         f"{what}: the broker answered {kind.name} ({code}).{said}{ending}",
         code=int(code),
         condition=kind.name,
         hint=_HINTS.get(code, "") if hint is None else hint,
         retriable=kind.retriable,
-        facts=facts,
+        parameters=parameters,
     )
     if isinstance(error, AccessError):
         error.rights, error.grant = missing, grant

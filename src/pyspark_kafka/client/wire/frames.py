@@ -39,7 +39,7 @@ def parse_frame_size(prefix: bytes, limit: int, address: str) -> int:
         f"allowed are {HEADER_BYTES} to {limit}.{guess} The connection was closed.",
         condition="FRAME_SIZE_INVALID",
         hint=hint,
-        facts={"broker": address, "size": size},
+        parameters={"broker": address, "size": size},
     )
 
 
@@ -94,5 +94,5 @@ def parse_response_header(frame: memoryview, *, flexible: bool, address: str) ->
         raise ProtocolError(
             f"The header of a response of {address} is malformed: {error}.",
             condition="RESPONSE_HEADER_INVALID",
-            facts={"broker": address},
+            parameters={"broker": address},
         ) from error

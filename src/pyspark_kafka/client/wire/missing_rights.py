@@ -159,7 +159,7 @@ def ask_for(error: AccessError, rights: Sequence[Right], hint: str = "") -> None
         hint: what else to do, as sentences.
     """
     error.rights, error.grant = tuple(rights), grant_sentence(rights)
-    error.facts["missing"] = "; ".join(map(str, rights))
+    error.parameters["missing"] = "; ".join(map(str, rights))
     error.change_hint(f"{error.grant} {hint}" if hint else error.grant)
 
 
@@ -177,21 +177,21 @@ def widen(error: AccessError, family: str) -> None:
 def name_user(error: AccessError, options: ConnectionOptions) -> None:
     """Fill the user's name and the servers into the hint of an error, in place; do nothing if it names no right."""
     if error.rights:
-        error.facts["principal"] = principal_of(options)
-        error.facts["granted_in"] = "IAM policy" if _has_policies(options) else "ACLs"
-        error.facts["servers"] = ",".join(f"{host}:{port}" for host, port in options.bootstrap_servers)
+        error.parameters["principal"] = principal_of(options)
+        error.parameters["granted_in"] = "IAM policy" if _has_policies(options) else "ACLs"
+        error.parameters["servers"] = ",".join(f"{host}:{port}" for host, port in options.bootstrap_servers)
         _grant_anew(error)
 
 
 def _grant_anew(error: AccessError) -> None:
     before, rights = error.grant, cast("tuple[Right, ...]", error.rights)
-    if error.facts.get("granted_in") == "IAM policy":
+    if error.parameters.get("granted_in") == "IAM policy":
         error.grant = policy_sentence(rights)
     else:
         error.grant = grant_sentence(
             rights,
-            principal=error.facts.get("principal", UNKNOWN_USER),
-            servers=error.facts.get("servers", UNKNOWN_SERVERS),
+            principal=error.parameters.get("principal", UNKNOWN_USER),
+            servers=error.parameters.get("servers", UNKNOWN_SERVERS),
         )
     error.change_hint(error.hint.replace(before, error.grant))
 

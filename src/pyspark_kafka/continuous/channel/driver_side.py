@@ -395,5 +395,5 @@ def open_listener(host: str, port: int) -> socket.socket:
             condition="CONTINUOUS_DRIVER_CANNOT_LISTEN",
             hint="Set option coordinatorHost to an address at which executors reach this machine, and coordinatorPort "
             "to a port that is free.",
-            facts={"host": host, "port": port},
+            parameters={"host": host, "port": port},
         ) from error

@@ -87,7 +87,7 @@ class DriverConnection:
                 retriable=True,
                 hint="Let executors connect to the machine of the driver; option coordinatorHost names the address "
                 "that they use.",
-                facts={"host": address[0], "port": address[1]},
+                parameters={"host": address[0], "port": address[1]},
             ) from error
         nonce = new_nonce()
         connection = connection_key(key, driver_nonce, nonce)

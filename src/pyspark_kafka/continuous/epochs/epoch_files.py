@@ -130,7 +130,7 @@ class EpochFiles:
                 "while this one ran. This one ends; what it has not committed is read by the other one.",
                 condition="CHECKPOINT_CHANGED",
                 hint="Make sure that only one query uses this checkpoint.",
-                facts={"location": self._files.shown, "owner": owner},
+                parameters={"location": self._files.shown, "owner": owner},
             )
 
     def _owner_now(self) -> str | None:
@@ -259,7 +259,7 @@ class EpochFiles:
             condition="CHECKPOINT_CHANGED",
             retriable=is_owner,
             hint="Make sure that only one query uses this checkpoint, and start the query again.",
-            facts={"location": self._files.shown, "name": name},
+            parameters={"location": self._files.shown, "name": name},
         )
 
     def _outdated(self, below: int, directories: Sequence[str]) -> list[str]:
@@ -282,5 +282,5 @@ class EpochFiles:
             f"{name} of checkpoint {self._files.shown} is malformed: {reason}.",
             condition="CHECKPOINT_LOG_INVALID",
             hint="Restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
-            facts={"location": self._files.shown, "name": name, "reason": reason},
+            parameters={"location": self._files.shown, "name": name, "reason": reason},
         )

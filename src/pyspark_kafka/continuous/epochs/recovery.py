@@ -89,7 +89,7 @@ def _recovered(files: CheckpointFiles, epochs: EpochFiles) -> Recovered:
             "continuous query cannot run it again with the same end. Nothing was read.",
             condition="CHECKPOINT_UNFINISHED_BATCH",
             hint="Run the micro-batch query once with trigger(availableNow=True); then start this one.",
-            facts={"location": files.shown, "batch_id": last_begun.batch_id},
+            parameters={"location": files.shown, "batch_id": last_begun.batch_id},
         )
     return Recovered(last_begun.batch_id + 1, end, UnfinishedEpoch(last_begun.batch_id, tuple(messages)))
 
@@ -107,5 +107,5 @@ def _contradiction(files: CheckpointFiles, what: str) -> CheckpointError:
         f"The logs of checkpoint {files.shown} are not those of a query that can go on here: {what}. Nothing was read.",
         condition="CHECKPOINT_LOG_INVALID",
         hint="Restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
-        facts={"location": files.shown, "reason": what},
+        parameters={"location": files.shown, "reason": what},
     )

@@ -71,5 +71,5 @@ def lane_failed(failed: Failed, epoch: int) -> ContinuousQueryError:
         f"{failed.traceback}\nNothing of this epoch was committed.",
         condition="CONTINUOUS_TASK_FAILED",
         hint="Fix the error in the traceback; the next start continues at the last committed epoch.",
-        facts={"lane": failed.lane, "epoch": epoch, "offset": failed.offset, "rows": failed.rows},
+        parameters={"lane": failed.lane, "epoch": epoch, "offset": failed.offset, "rows": failed.rows},
     )

@@ -66,7 +66,7 @@ class QueryStates:
                 "without this state, or by micro-batches. Nothing was read.",
                 condition="STATE_EPOCH_MISSING",
                 hint="Start the query with a new checkpointLocation, or without .mapWithState.",
-                facts={"location": self._files.shown, "epoch": next_epoch - 1},
+                parameters={"location": self._files.shown, "epoch": next_epoch - 1},
             )
         try:
             self._versions = StateVersions.parse(text)
@@ -76,7 +76,7 @@ class QueryStates:
                 f"{error}.",
                 condition="CHECKPOINT_LOG_INVALID",
                 hint="Restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
-                facts={"location": self._files.shown, "epoch": next_epoch - 1},
+                parameters={"location": self._files.shown, "epoch": next_epoch - 1},
             ) from error
         if self._versions.schemas != schemas:
             found, self._versions = self._versions, StateVersions(schemas, {})
@@ -85,7 +85,7 @@ class QueryStates:
                 f"({'), ('.join(found.schemas)}). Nothing was read.",
                 condition="STATE_SCHEMA_CHANGED",
                 hint="Keep steps and columns of states as they are, or start with a new checkpointLocation.",
-                facts={"location": self._files.shown},
+                parameters={"location": self._files.shown},
             )
 
     def plan(self, stream: ContinuousStream, partitions: Sequence[InputPartition]) -> StatePlan | None:
@@ -151,5 +151,5 @@ class QueryStates:
                 "and the driver does not find it there. The epoch was not committed.",
                 condition="STATE_NOT_SHARED",
                 hint="Set checkpointLocation to a place that driver and all executors share.",
-                facts={"location": self._files.shown, "directory": directory},
+                parameters={"location": self._files.shown, "directory": directory},
             )

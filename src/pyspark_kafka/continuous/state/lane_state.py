@@ -148,7 +148,7 @@ class LaneState:
                 f"{', '.join(map(repr, self._key_groups))}. Nothing of this epoch was committed.",
                 condition="STATE_KEY_GROUP_UNKNOWN",
                 hint="Let keyGroup() of the reader return one of keyGroups() of the stream for its input partition.",
-                facts={"key_group": key_group},
+                parameters={"key_group": key_group},
             )
         self._key_group = key_group
 
@@ -385,5 +385,5 @@ def _too_large(size: int) -> StateError:
         "was committed.",
         condition="STATE_VALUE_TOO_LARGE",
         hint="Keep less for each key.",
-        facts={"size": size, "limit": _MAX_VALUE_BYTES},
+        parameters={"size": size, "limit": _MAX_VALUE_BYTES},
     )

@@ -175,7 +175,7 @@ class VersionFiles:
                 condition="STATE_VERSION_MISSING",
                 hint="Let all executors share the checkpoint's location; if files were removed, restore them, or start "
                 "with a new checkpointLocation.",
-                facts={"location": self._files.shown, "name": name},
+                parameters={"location": self._files.shown, "name": name},
             )
         try:
             magic, checksum = _HEAD.unpack_from(data)
@@ -200,7 +200,7 @@ class VersionFiles:
             f"{reason}. Nothing was read.",
             condition="STATE_VERSION_DAMAGED",
             hint="Restore the file from a copy, or start the query with a new checkpointLocation.",
-            facts={"location": self._files.shown, "name": name, "reason": reason},
+            parameters={"location": self._files.shown, "name": name, "reason": reason},
         )
 
 

@@ -140,7 +140,7 @@ def _stuck(number: int) -> ContinuousQueryError:
         "worker is ended; uncommitted rows will be read again.",
         condition="CONTINUOUS_LANE_STUCK",
         hint="Find the function that waits without a deadline.",
-        facts={"lane": number},
+        parameters={"lane": number},
     )
 
 

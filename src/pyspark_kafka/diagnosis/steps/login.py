@@ -16,7 +16,7 @@ from pyspark_kafka.options import LOGIN_MODULES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark_kafka.client.queries.listener import ListenerFacts
+    from pyspark_kafka.client.queries.listener import ListenerStatus
     from pyspark_kafka.diagnosis.context import Context, Server
     from pyspark_kafka.options import ConnectionOptions
 
@@ -71,7 +71,7 @@ def judge_login(context: Context) -> Iterator[Finding]:
         context.blocked = "no broker lets this client in"
 
 
-def judge_mechanism(server: Server, options: ConnectionOptions, found: ListenerFacts) -> Finding | None:
+def judge_mechanism(server: Server, options: ConnectionOptions, found: ListenerStatus) -> Finding | None:
     """Compare the SASL of a listener with that of the options; None if a login can be tried. Pure."""
     address, facts = address_of(*server), _facts(server, options, found)
     offered = listed(found.mechanisms) or "none"
@@ -118,7 +118,7 @@ def _mechanism_advice(mechanism: str, best: str) -> str:
     )
 
 
-def protocol_with_login(found: ListenerFacts) -> str:
+def protocol_with_login(found: ListenerStatus) -> str:
     """Return what to set to talk to a listener, in the words after "Set": its protocol, and a login if it wants one."""
     best = _best_of(found.mechanisms)
     login = f", {_MECHANISM} to {best}{_jaas_example(best)}" if best else ""
@@ -161,10 +161,10 @@ def _refused(server: Server, options: ConnectionOptions, error: object, facts: d
             f"password, or has no credentials of {mechanism} for it.",
             {**facts, "option": _JAAS},
         )
-    return Finding("sasl", FindingStatus.FAILED, error.message, error.hint, {**facts, **error.facts})
+    return Finding("sasl", FindingStatus.FAILED, error.message, error.hint, {**facts, **error.parameters})
 
 
-def _facts(server: Server, options: ConnectionOptions, found: ListenerFacts) -> dict[str, Any]:
+def _facts(server: Server, options: ConnectionOptions, found: ListenerStatus) -> dict[str, Any]:
     return {
         "server": address_of(*server),
         "mechanisms": list(found.mechanisms),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def judge_options(settings: Settings | None, refused: OptionError | None) -> Iterator[Finding]:
     """Say what the options are for, or each thing that is wrong with them."""
     if refused is not None:
-        option = refused.facts.get("options", "")
+        option = refused.parameters.get("options", "")
         for message, hint in refused.problems or ((refused.message, refused.hint),):
             yield Finding(
                 "options", FindingStatus.FAILED, message, hint, {"condition": refused.condition, "options": option}

@@ -94,7 +94,7 @@ def unreachable_reason(error: object) -> str:
     """Return why a server cannot be reached, without its name."""
     if isinstance(error, DeadlineError) or not isinstance(error, ConnectorError):
         return "no response in time"
-    return error.facts.get("reason", error.message.rstrip("."))
+    return error.parameters.get("reason", error.message.rstrip("."))
 
 
 def unreachable_remedy(server: Server, error: object) -> str:

@@ -78,7 +78,7 @@ def judge_registry(context: Context) -> Iterator[Finding]:
         try:
             yield _ask(wanted, registry)
         except (MissingDependencyError, OptionError, RegistryError) as error:
-            facts = {**error.facts, "condition": error.condition}
+            facts = {**error.parameters, "condition": error.condition}
             yield Finding("registry", FindingStatus.FAILED, error.message, error.hint, facts)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.net.connection import address_of
 from pyspark_kafka.client.net.handshake import open_connection
-from pyspark_kafka.client.queries.listener import ListenerFacts, probe_listener
+from pyspark_kafka.client.queries.listener import ListenerStatus, probe_listener
 from pyspark_kafka.client.tls.certificates import shown_time
 from pyspark_kafka.client.tls.contexts import tls_context
 from pyspark_kafka.client.tls.errors import unencrypted_warning
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.queries.listener import TlsFacts
+    from pyspark_kafka.client.queries.listener import TlsStatus
     from pyspark_kafka.client.tls.certificates import ParsedCertificate
     from pyspark_kafka.diagnosis.context import Context, Server
     from pyspark_kafka.options import ConnectionOptions
@@ -42,7 +42,7 @@ def judge_tls(context: Context) -> Iterator[Finding]:
     """Find out what each listener speaks, and shake hands with it as a query would."""
     options = context.settings.connection
 
-    def ask(server: Server) -> tuple[ListenerFacts, ConnectorError | None]:
+    def ask(server: Server) -> tuple[ListenerStatus, ConnectorError | None]:
         found = probe_listener(*server, options, context.step())
         return found, greet(server, options, context.step()) if options.uses_tls and found.uses_tls else None
 
@@ -73,7 +73,7 @@ def greet(server: Server, options: ConnectionOptions, deadline: Deadline) -> Con
 
 
 def judge_listener(
-    server: Server, options: ConnectionOptions, found: ListenerFacts, refused: ConnectorError | None
+    server: Server, options: ConnectionOptions, found: ListenerStatus, refused: ConnectorError | None
 ) -> Finding:
     """Compare what a listener speaks with what the options say. Pure, except for the clock."""
     address = address_of(*server)
@@ -106,7 +106,7 @@ def judge_listener(
     return _accepted(address, options, found.tls, facts)
 
 
-def tls_facts(tls: TlsFacts) -> dict[str, Any]:
+def tls_facts(tls: TlsStatus) -> dict[str, Any]:
     """Return what is known of a TLS listener as values for JSON."""
     return {
         "tls_version": tls.version,
@@ -128,7 +128,7 @@ def certificate_facts(certificate: ParsedCertificate) -> dict[str, Any]:
     }
 
 
-def describe_chain(tls: TlsFacts) -> str:
+def describe_chain(tls: TlsStatus) -> str:
     """Return the certificate of a server for people, and who signed it."""
     if not tls.chain:
         return "its certificate cannot be shown"
@@ -140,7 +140,7 @@ def describe_chain(tls: TlsFacts) -> str:
     return f"certificate {first.subject or '(no subject)'} for {names}, {signed}, {_validity(first)}"
 
 
-def _accepted(address: str, options: ConnectionOptions, tls: TlsFacts, facts: dict[str, Any]) -> Finding:
+def _accepted(address: str, options: ConnectionOptions, tls: TlsStatus, facts: dict[str, Any]) -> Finding:
     text = f"{address}: {tls.version}, {tls.cipher}; {describe_chain(tls)}"
     judged = list(tls.chain)
     own = tls_context(options.tls).own
@@ -157,10 +157,10 @@ def _accepted(address: str, options: ConnectionOptions, tls: TlsFacts, facts: di
     return Finding("tls", FindingStatus.OK, f"{text}.", facts=facts)
 
 
-def _refused(tls: TlsFacts, error: ConnectorError, facts: dict[str, Any]) -> Finding:
+def _refused(tls: TlsStatus, error: ConnectorError, facts: dict[str, Any]) -> Finding:
     """Return the finding of a handshake that failed: what `client/tls` says of it, and what was found."""
     if isinstance(error, OptionError):
-        return Finding("tls", FindingStatus.FAILED, error.message, error.hint, {**facts, **error.facts})
+        return Finding("tls", FindingStatus.FAILED, error.message, error.hint, {**facts, **error.parameters})
     cause = error.__cause__
     if isinstance(cause, ssl.SSLCertVerificationError):
         facts["option"] = _SERVERS if cause.verify_code in _NAME_MISMATCH else _TRUSTSTORE

@@ -37,9 +37,9 @@ def build_decoder(writer: RegisteredSchema, reader: Schema, wanted: pa.DataType)
     try:
         return AvroDecoder(read_schema(writer), reader, wanted)
     except SchemaError as error:
-        path = error.facts.get("path")
+        path = error.parameters.get("path")
         place = f" at '{path}'" if path else ""
         # Both are of schemas, and nothing of a value.
-        said = [error.facts[name] for name in ("writer", "reader") if name in error.facts]
+        said = [error.parameters[name] for name in ("writer", "reader") if name in error.parameters]
         why = f": it has {said[0]}, and the reader's is {said[1]}" if len(said) == 2 else ""
         raise UnknownSchemaError(f"does not fit the reader's{place}{why}", Reason.RESOLUTION_FAILED) from error

@@ -117,7 +117,7 @@ class AvroDecoder:
                 "None was read.",
                 condition="VALUES_TOO_LARGE",
                 hint="Read fewer fields of them, or decode fewer values at a time.",
-                facts={"values": len(values)},
+                parameters={"values": len(values)},
             )
         bad = [
             BadValue(row, _KINDS.get(code, Reason.DECODE_FAILED), f"{_REASONS[code]}, after {position} bytes")

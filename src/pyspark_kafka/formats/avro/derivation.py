@@ -84,5 +84,5 @@ def _no_form(path: str, reason: str, found: pa.DataType) -> SchemaError:
         f"No Avro schema can be made for the DataFrame: column '{path}' {reason}.",
         condition="SCHEMA_COLUMN_MISMATCH",
         hint="Cast or rename the column, or set the schema.",
-        facts={"column": path, "found": found},
+        parameters={"column": path, "found": found},
     )

@@ -82,7 +82,7 @@ def _bad_row(row: int | None, path: str, reason: str) -> RecordError:
         "Nothing of the batch was encoded.",
         condition="VALUE_NOT_ENCODABLE",
         hint="Correct the column, or use a schema that has a place for such values.",
-        facts={"row": row, "field": path or "value", "reason": reason},
+        parameters={"row": row, "field": path or "value", "reason": reason},
     )
 
 
@@ -91,7 +91,7 @@ def _no_fit(path: str, wanted: str, found: pa.DataType) -> SchemaError:
         f"Column '{path or 'value'}' has the type {found}, which cannot be written as Avro's {wanted}.",
         condition="SCHEMA_COLUMN_MISMATCH",
         hint="Cast the column, or change the schema.",
-        facts={"column": path or "value", "wanted": wanted, "found": found},
+        parameters={"column": path or "value", "wanted": wanted, "found": found},
     )
 
 

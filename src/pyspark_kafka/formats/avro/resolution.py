@@ -76,7 +76,7 @@ def _mismatch(path: str, found: str, wanted: str) -> SchemaError:
         f"the reader wants {wanted}.",
         condition="SCHEMA_RESOLUTION_FAILED",
         hint="Use a compatible reader's schema: new fields have a default, and types are only widened.",
-        facts={"path": path, "writer": found, "reader": wanted},
+        parameters={"path": path, "writer": found, "reader": wanted},
     )
 
 

@@ -156,7 +156,7 @@ def parse_schema(text: str, references: Sequence[NamedSchema] = ()) -> Schema:
             "Values in Avro need the Python package 'fastavro', which cannot be imported.",
             condition="MISSING_DEPENDENCY",
             hint='Install it on the driver and on the executors: pip install "pyspark-kafka[avro]".',
-            facts={"package": "fastavro"},
+            parameters={"package": "fastavro"},
         ) from error
     size = len(text) + sum(len(each.text) for each in references)
     if size > _MAX_JSON:
@@ -188,7 +188,7 @@ def invalid_schema(
         f"The Avro schema cannot be used: {reason}.",
         condition="SCHEMA_INVALID",
         hint=hint,
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )
 
 

@@ -265,7 +265,7 @@ def _reader() -> Callable[..., Any]:
             f"'{error.name}' cannot be imported.",
             condition="MISSING_DEPENDENCY",
             hint='Install them on the driver and on the executors: pip install "pyspark-kafka[json]".',
-            facts={"package": error.name},
+            parameters={"package": error.name},
         ) from error
     found: Callable[..., Any] = arro3.io.read_json
     return found

@@ -106,7 +106,7 @@ def _writer() -> Callable[..., Any]:
             "Values in JSON need the Python package 'arro3-io', which cannot be imported.",
             condition="MISSING_DEPENDENCY",
             hint='Install it on the driver and on the executors: pip install "pyspark-kafka[json]".',
-            facts={"package": "arro3-io"},
+            parameters={"package": "arro3-io"},
         ) from error
     found: Callable[..., Any] = arro3.io.write_ndjson
     return found
@@ -117,7 +117,7 @@ def _no_form(path: str, found: pa.DataType) -> SchemaError:
         f"Column '{path}' has the type {found}, which JSON has no form for.",
         condition="SCHEMA_COLUMN_MISMATCH",
         hint="Cast the column.",
-        facts={"column": path, "found": found},
+        parameters={"column": path, "found": found},
     )
 
 
@@ -191,7 +191,7 @@ def _refuse_rows(wrong: pa.Array, path: str, reason: str, hint: str, *, in_items
         "Nothing of the batch was encoded.",
         condition="VALUE_NOT_ENCODABLE",
         hint=hint,
-        facts={"row": row, "field": path or "value", "reason": reason},
+        parameters={"row": row, "field": path or "value", "reason": reason},
     )
 
 

@@ -318,5 +318,5 @@ def _invalid(reason: str) -> SchemaError:
         f"The JSON Schema cannot be used: {reason}. Nothing was read.",
         condition="SCHEMA_INVALID",
         hint="Change the schema; or set 'valueSchema' to the columns to read, such as id BIGINT, name STRING.",
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )

@@ -210,7 +210,7 @@ def _invalid(reason: str) -> SchemaError:
         f"The JSON Schema cannot be used: {reason}.",
         condition="SCHEMA_INVALID",
         hint="Check the text of the schema.",
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )
 
 
@@ -219,7 +219,7 @@ def _no_fit(path: str, wanted: str, found: pa.DataType) -> SchemaError:
         f"Column '{path or 'value'}' has the type {found}, which cannot be written as {wanted}.",
         condition="SCHEMA_COLUMN_MISMATCH",
         hint="Cast the column, or change the schema.",
-        facts={"column": path or "value", "wanted": wanted, "found": found},
+        parameters={"column": path or "value", "wanted": wanted, "found": found},
     )
 
 
@@ -229,5 +229,5 @@ def _bad_row(row: int | None, path: str, reason: str) -> RecordError:
         f"{place} of the batch cannot be written in JSON: field '{path}': {reason}. Nothing of the batch was encoded.",
         condition="VALUE_NOT_ENCODABLE",
         hint="Fill or filter the nulls, or use a schema that allows them.",
-        facts={"row": row, "field": path, "reason": reason},
+        parameters={"row": row, "field": path, "reason": reason},
     )

@@ -193,7 +193,7 @@ def time_pattern(option: str, pattern: str, *, of_dates: bool) -> TimePattern:
             condition="OPTION_INVALID",
             hint="Use the letters y M d H h a m s S X x Z VV, texts in quotes, and [ ] around what may be missing; or "
             "make the field a STRING, and convert it with Spark's to_timestamp or to_date.",
-            facts={"option": option},
+            parameters={"option": option},
         ) from error
 
 

@@ -148,7 +148,7 @@ class UuidEncoder:
             raise RecordError(
                 f"Row {wrong[0]} is no UUID as text of 36 characters.",
                 condition="VALUE_NOT_ENCODABLE",
-                facts={"row": wrong[0], "field": "value", "reason": "it is no UUID as text of 36 characters"},
+                parameters={"row": wrong[0], "field": "value", "reason": "it is no UUID as text of 36 characters"},
             )
         return pc.ascii_lower(column).cast(pa.binary())
 
@@ -169,5 +169,5 @@ def _other_type(name: str, kind: pa.DataType, wanted: pa.DataType) -> SchemaErro
         f"Column 'value' has the type {kind}, which cannot be written as {name}.",
         condition="SCHEMA_COLUMN_MISMATCH",
         hint="Cast the column, or use another format.",
-        facts={"column": "value", "found": kind, "wanted": wanted},
+        parameters={"column": "value", "found": kind, "wanted": wanted},
     )

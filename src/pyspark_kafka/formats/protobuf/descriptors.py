@@ -334,7 +334,7 @@ def missing_package(name: str) -> MissingDependencyError:
         f"Values in Protobuf need the Python package '{name}', which cannot be imported.",
         condition="MISSING_DEPENDENCY",
         hint='Install it on the driver and on the executors: pip install "pyspark-kafka[protobuf]".',
-        facts={"package": name},
+        parameters={"package": name},
     )
 
 
@@ -343,5 +343,5 @@ def _invalid(reason: str, hint: str = _FORM) -> SchemaError:
         f"The Protobuf schema cannot be used: {reason}.",
         condition="SCHEMA_INVALID",
         hint=hint,
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )

@@ -96,7 +96,7 @@ def _bad_row(row: int | None, path: str, reason: str) -> RecordError:
         "Nothing of the batch was encoded.",
         condition="VALUE_NOT_ENCODABLE",
         hint="Correct the column, or use a schema that has a place for such values.",
-        facts={"row": row, "field": path, "reason": reason},
+        parameters={"row": row, "field": path, "reason": reason},
     )
 
 
@@ -105,7 +105,7 @@ def _no_fit(path: str, found: pa.DataType, wanted: str) -> SchemaError:
         f"Column '{path}' has the type {found}, which cannot be written as Protobuf's {wanted}.",
         condition="SCHEMA_COLUMN_MISMATCH",
         hint="Cast the column, or change the schema.",
-        facts={"column": path, "found": found, "wanted": wanted},
+        parameters={"column": path, "found": found, "wanted": wanted},
     )
 
 

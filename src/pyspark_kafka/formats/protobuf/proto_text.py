@@ -237,7 +237,7 @@ def _not_compiled(reason: str) -> SetupError:
         hint="See that this machine has memory and room for temporary files, and that the versions of grpcio-tools and "
         "protobuf fit each other; or set a FileDescriptorSet as the schema, which needs no compiler.",
         retriable=True,
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )
 
 
@@ -247,5 +247,5 @@ def _unusable(reason: str) -> SchemaError:
         condition="SCHEMA_INVALID",
         hint="Correct the .proto text; files that it imports must be references of it in the registry, or be in a "
         "FileDescriptorSet that protoc --descriptor_set_out=FILE --include_imports writes.",
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )

@@ -98,5 +98,5 @@ def columns_error(language: str, reason: str) -> SchemaError:
         f"The {language} cannot be used: {reason}. Nothing was read.",
         condition="SCHEMA_INVALID",
         hint="Correct the option; an example is id BIGINT, name STRING, tags ARRAY<STRING>.",
-        facts={"reason": reason},
+        parameters={"reason": reason},
     )

@@ -191,8 +191,8 @@ class BatchHistory:
         Raises:
             CheckpointError: the file cannot be looked at.
         """
-        facts = self._files.facts(f"{log}/{batch_id}")
-        return None if facts is None else known_time_ms(facts.modified_ms)
+        status = self._files.status(f"{log}/{batch_id}")
+        return None if status is None else known_time_ms(status.modified_ms)
 
 
 def batch_numbers(names: DirectoryNames) -> tuple[int, ...]:

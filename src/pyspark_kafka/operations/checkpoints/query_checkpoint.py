@@ -248,7 +248,7 @@ class QueryCheckpoint:
             f"{name} of checkpoint {self.files.shown} is malformed: {reason}.",
             condition="CHECKPOINT_LOG_INVALID",
             hint="Restore the file from a copy of the checkpoint.",
-            facts={"location": self.files.shown, "name": name},
+            parameters={"location": self.files.shown, "name": name},
         )
 
     def lane_record(self) -> LaneRecord | None:
@@ -299,6 +299,6 @@ def read_checkpoint(location: str | CheckpointFiles) -> QueryCheckpoint:
             f"{OFFSETS} or {COMMITS}. Nothing was read.",
             condition="CHECKPOINT_NOT_FOUND",
             hint="Use the checkpointLocation of the query, not a directory above or below it.",
-            facts={"location": files.shown},
+            parameters={"location": files.shown},
         )
     return QueryCheckpoint(files, names, history)

@@ -62,5 +62,5 @@ def check_note(files: CheckpointFiles, metadata: bytes | None) -> None:
         hint=f"Run `pyspark-kafka checkpoint rewind {files.shown} --restore {backup}`."
         if backup
         else "Remove the directory, and fork again.",
-        facts={"location": files.shown, "backup": backup},
+        parameters={"location": files.shown, "backup": backup},
     )

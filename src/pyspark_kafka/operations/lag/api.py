@@ -140,7 +140,7 @@ def only_topics(positions: LagPositions, topics: Collection[str] | None) -> LagP
             if known
             # Brokers leave out silently what a user may not describe.
             else "Check its name, and whether this user may describe the topics that it reads.",
-            facts={"origin": positions.origin},
+            parameters={"origin": positions.origin},
         )
     return replace(positions, partitions=partitions, errors=errors)
 

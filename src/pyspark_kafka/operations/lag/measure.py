@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.positions import LogsAtPositions
-    from pyspark_kafka.client.queries.logs import LogFacts
+    from pyspark_kafka.client.queries.logs import LogStatus
     from pyspark_kafka.model import IsolationLevel, TopicPartition
     from pyspark_kafka.operations.lag.positions import LagPositions
     from pyspark_kafka.planning.retention import RetentionPolicy
@@ -69,9 +69,9 @@ def _lag_of(
     if position is None:
         reason = f"its position: {reason_of(positions.errors[topic_partition])}"
         return PartitionLag(*topic_partition, missing=(reason,))
-    facts, log = survey.logs[topic_partition], survey.log_of(topic_partition, policies.get(topic_partition.topic))
-    if facts.error is not None or log is None:
-        return _unknown(topic_partition, position, facts)
+    log_status, log = survey.logs[topic_partition], survey.log_of(topic_partition, policies.get(topic_partition.topic))
+    if log_status.error is not None or log is None:
+        return _unknown(topic_partition, position, log_status)
     read_id, now_id = positions.topic_ids.get(topic_partition.topic), survey.topic_ids.get(topic_partition.topic)
     if read_id is not None and now_id is not None and read_id != now_id:
         reason = f"the topic was recreated: its id is {now_id}, and records of {read_id} were read"
@@ -84,8 +84,8 @@ def _lag_of(
             missing=(reason,),
         )
     missing: list[str] = []
-    if facts.size_error is not None:
-        missing.append(f"how many bytes are behind: {reason_of(facts.size_error)}")
+    if log_status.size_error is not None:
+        missing.append(f"how many bytes are behind: {reason_of(log_status.size_error)}")
     if (found := survey.times) is not None:
         if topic_partition in found.errors:
             missing.append(f"the time of the record at its position: {reason_of(found.errors[topic_partition])}")
@@ -101,16 +101,16 @@ def _lag_of(
     )
 
 
-def _unknown(topic_partition: TopicPartition, position: int, facts: LogFacts) -> PartitionLag:
-    error = facts.error
+def _unknown(topic_partition: TopicPartition, position: int, log_status: LogStatus) -> PartitionLag:
+    error = log_status.error
     is_gone = error is not None and error.condition in ("UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PARTITION")
     reason = "the ends of its log" if error is None else f"its log: {reason_of(error)}"
     return PartitionLag(
         *topic_partition,
         state=LagState.GONE if is_gone else LagState.UNKNOWN,
         position=position,
-        log_start=facts.start,
-        end=facts.end,
+        log_start=log_status.start,
+        end=log_status.end,
         missing=(reason,),
     )
 

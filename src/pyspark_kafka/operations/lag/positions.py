@@ -92,7 +92,7 @@ def checkpoint_positions(location: str) -> LagPositions:
             "reads something else. Nothing was measured.",
             condition="CHECKPOINT_WITHOUT_POSITIONS",
             hint="Name the checkpoint of a query that reads Kafka, once its first batch has ended.",
-            facts={"location": checkpoint.location},
+            parameters={"location": checkpoint.location},
         )
     ids: dict[str, str] = {}
     for source in checkpoint.sources():

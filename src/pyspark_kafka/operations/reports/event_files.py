@@ -53,7 +53,7 @@ def _files(path: Path) -> list[Path]:
         hint=f"Pass the event log of one application, such as {listed([str(path / name) for name in logs[-3:]])}."
         if logs
         else "Pass the directory of one application, which Spark calls eventlog_v2_ and its id.",
-        facts={"file": path},
+        parameters={"file": path},
     )
 
 
@@ -68,7 +68,7 @@ def _lines(file: Path) -> Iterator[str]:
                     condition="REPORT_PROGRESS_INVALID",
                     hint="Set spark.eventLog.compression.codec to zstd, or pass a file with one progress of the query "
                     "a line.",
-                    facts={"file": file, "codec": name},
+                    parameters={"file": file, "codec": name},
                 )
         codec = next((name for magic, name in _CODECS.items() if begin.startswith(magic)), None)
         if codec is None:

@@ -21,7 +21,7 @@ from pyspark_kafka.operations.reports.event_files import event_lines
 from pyspark_kafka.operations.reports.history import read_history
 from pyspark_kafka.operations.reports.page import render_page
 from pyspark_kafka.operations.reports.progress import merge_batches, progress_batches, read_event_log
-from pyspark_kafka.operations.reports.render import ReportFacts, build_page
+from pyspark_kafka.operations.reports.render import ReportData, build_page
 from pyspark_kafka.operations.text import span_text
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ _MADE_BY = {
 }
 
 
-def gather_facts(
+def gather_report(
     location: str,
     *,
     batches: int,
     progress: Path | None = None,
     watch: Callable[[int, int], None] = lambda _done, _all: None,
-) -> ReportFacts:
+) -> ReportData:
     """Read what a page is made of.
 
     Runs on: any program; blocks on the file system.
@@ -72,7 +72,7 @@ def gather_facts(
         shown = merge_batches(shown, told)[-batches:]
         if not told:
             warnings.append(f"{progress} has no progress of a batch of this query.")
-    return ReportFacts(
+    return ReportData(
         title=f"Query {query_id or 'without an id'}",
         place=f"checkpoint {checkpoint.location}",
         batches=shown,
@@ -84,13 +84,13 @@ def gather_facts(
     )
 
 
-def add_lag(facts: ReportFacts, options: Mapping[str, Any], location: str) -> ReportFacts:
-    """Return the same facts, with how far each partition is behind; what cannot be found out is a warning.
+def add_lag(report: ReportData, options: Mapping[str, Any], location: str) -> ReportData:
+    """Return the same report, with how far each partition is behind; what cannot be found out is a warning.
 
     Runs on: any program; blocks for about 15 s at most.
 
     Args:
-        facts: of the checkpoint.
+        report: of the checkpoint.
         options: of a connection, or of a whole query, as Spark takes them.
         location: of the checkpoint.
 
@@ -102,7 +102,7 @@ def add_lag(facts: ReportFacts, options: Mapping[str, Any], location: str) -> Re
     except OptionError:
         raise
     except ConnectorError as error:
-        return replace(facts, warnings=(*facts.warnings, f"How far the query is behind is not known: {error}"))
+        return replace(report, warnings=(*report.warnings, f"How far the query is behind is not known: {error}"))
     behind = {each.topic_partition: each.records_behind for each in report if each.records_behind is not None}
     missing = list(dict.fromkeys(reason for each in report for reason in each.missing))
     lost = [each for each in report if each.state in FAULTS]
@@ -112,10 +112,10 @@ def add_lag(facts: ReportFacts, options: Mapping[str, Any], location: str) -> Re
         for each in lost
     ]
     return replace(
-        facts,
+        report,
         behind=behind,
-        sentences=(*facts.sentences, *_headroom_sentences(report)),
-        warnings=(*facts.warnings, *_few(faults), *_few(missing)),
+        sentences=(*report.sentences, *_headroom_sentences(report)),
+        warnings=(*report.warnings, *_few(faults), *_few(missing)),
     )
 
 
@@ -134,7 +134,7 @@ def _headroom_sentences(report: LagReport) -> list[str]:
     return [f"Brokers may delete the next record of {first.topic}-{first.partition} in {left}."]
 
 
-def write_report(facts: ReportFacts, file: Path) -> None:
+def write_report(report: ReportData, file: Path) -> None:
     """Write the page of a report; a file that is there is replaced as a whole, or stays, if its directory allows that.
 
     Raises:
@@ -142,7 +142,7 @@ def write_report(facts: ReportFacts, file: Path) -> None:
         ConnectorError: the file cannot be written.
     """
     # JSON can name half a character, which UTF-8 has no bytes for.
-    page = render_page(build_page(facts)).encode("utf-8", "backslashreplace")
+    page = render_page(build_page(report)).encode("utf-8", "backslashreplace")
     try:
         _replace(file, page)
     except OSError as error:
@@ -150,7 +150,7 @@ def write_report(facts: ReportFacts, file: Path) -> None:
             f"The report cannot be written to {file}: {error.strerror}. The checkpoint was only read.",
             condition="REPORT_NOT_WRITTEN",
             hint="Name a file in a directory that exists and that you may write to.",
-            facts={"file": file},
+            parameters={"file": file},
         ) from error
 
 
@@ -215,5 +215,5 @@ def _read_progress(file: Path, query_id: str | None) -> list[BatchStats]:
             f"The file of --progress, {file}, cannot be read: {error.strerror or error}. No page was written.",
             condition="REPORT_PROGRESS_UNREADABLE",
             hint="Pass the path of a file that you may read.",
-            facts={"file": file},
+            parameters={"file": file},
         ) from error

@@ -86,7 +86,7 @@ def render_page(page: ReportPage) -> str:
             "A report needs the package jinja2, which is not installed. No page was written.",
             condition="REPORT_PACKAGE_MISSING",
             hint='Run pip install "pyspark-kafka[report]".',
-            facts={"package": "jinja2"},
+            parameters={"package": "jinja2"},
         ) from error
     folder = FileSystemLoader(Path(__file__).parent)
     environment = Environment(loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True)

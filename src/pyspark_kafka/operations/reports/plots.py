@@ -189,6 +189,6 @@ def _plotly() -> Any:
             "A report needs the package plotly, which is not installed. No page was written.",
             condition="REPORT_PACKAGE_MISSING",
             hint='Run pip install "pyspark-kafka[report]".',
-            facts={"package": "plotly"},
+            parameters={"package": "plotly"},
         ) from error
     return go

@@ -33,7 +33,7 @@ _SKEWED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ReportFacts:
+class ReportData:
     """What a page is made of.
 
     Attributes:
@@ -61,26 +61,26 @@ class ReportFacts:
     is_running: bool | None = None
 
 
-def build_page(facts: ReportFacts) -> ReportPage:
+def build_page(report: ReportData) -> ReportPage:
     """Return the page. Pure, but for the time zone of the machine.
 
     Raises:
         MissingDependencyError: a package of the extra `report` is missing.
     """
-    batches, summary = facts.batches, summarize(facts.batches)
-    gaps = find_gaps(batches, facts.made_ms if facts.is_running else None)
+    batches, summary = report.batches, summarize(report.batches)
+    gaps = find_gaps(batches, report.made_ms if report.is_running else None)
     shown = thinned(batches, MAX_POINTS)
     # Only timed batches have a place on an axis of time.
     plots = {"rate": rate_plot(shown, gaps), "rows": rows_plot(shown), "phases": phases_plot(shown)}
-    if facts.behind:
-        bars = [Bar(printable(each.topic), each.partition, value) for each, value in facts.behind.items()]
+    if report.behind:
+        bars = [Bar(printable(each.topic), each.partition, value) for each, value in report.behind.items()]
         plots["behind"] = partitions_plot(bars, "records behind the end of the log, by partition")
-    if facts.rows:
-        bars = [Bar(printable(each.topic), each.partition, value) for each, value in facts.rows.items()]
+    if report.rows:
+        bars = [Bar(printable(each.topic), each.partition, value) for each, value in report.rows.items()]
         plots["skew"] = partitions_plot(bars, "rows of these batches, by partition")
     # Of several, a restart runs the last one.
     unfinished = [each for each in batches[-1:] if not each.is_finished and not each.is_passed_over]
-    sentences = list(facts.sentences)
+    sentences = list(report.sentences)
     if unfinished:
         sentences.append(
             f"Batch {unfinished[-1].batch_id} is begun and not finished: a restart runs it again, with the same ends."
@@ -88,33 +88,33 @@ def build_page(facts: ReportFacts) -> ReportPage:
     if gaps:
         longest = gaps[0]
         sentences.append(_gap_sentence(longest))
-    sentences += _skew_sentences(facts.rows)
+    sentences += _skew_sentences(report.rows)
     tiles = [
         Tile("batches", f"{summary.batches:,}"),
         Tile("rows", f"{summary.rows:,}"),
         Tile("rows per second, first to last", _rate(summary.rows_per_second)),
         Tile("median time of a batch", _UNKNOWN if summary.median_ms is None else span_text(summary.median_ms)),
-        Tile("last batch", _ago(summary.to_ms, facts.made_ms)),
-        Tile("records behind", _behind(facts)),
+        Tile("last batch", _ago(summary.to_ms, report.made_ms)),
+        Tile("records behind", _behind(report)),
     ]
-    zone = datetime.fromtimestamp(facts.made_ms / 1000).astimezone().tzname()
+    zone = datetime.fromtimestamp(report.made_ms / 1000).astimezone().tzname()
     return ReportPage(
-        title=printable(facts.title),
-        subtitle=f"{printable(facts.place)} · {_moment(facts.made_ms)} · times are {zone}",
+        title=printable(report.title),
+        subtitle=f"{printable(report.place)} · {_moment(report.made_ms)} · times are {zone}",
         sentences=[printable(each) for each in sentences],
-        warnings=[printable(each) for each in facts.warnings],
+        warnings=[printable(each) for each in report.warnings],
         tiles=tiles,
         plots=plots,
-        tables=[_gaps_table(gaps), _partitions_table(facts)],
+        tables=[_gaps_table(gaps), _partitions_table(report)],
         footer="Rows are offsets: transaction markers, and records that compaction has removed, count too.",
     )
 
 
-def _behind(facts: ReportFacts) -> str:
-    if facts.behind is None:
+def _behind(report: ReportData) -> str:
+    if report.behind is None:
         return _UNKNOWN
-    total = sum(facts.behind.values())
-    unknown = len(facts.positions.keys() - facts.behind.keys())
+    total = sum(report.behind.values())
+    unknown = len(report.positions.keys() - report.behind.keys())
     if not unknown:
         return f"{total:,}"
     of = "1 partition" if unknown == 1 else f"{unknown:,} partitions"
@@ -167,15 +167,15 @@ def _gaps_table(gaps: Sequence[Gap]) -> ReportTable:
     )
 
 
-def _partitions_table(facts: ReportFacts) -> ReportTable:
-    behind = facts.behind or {}
-    order = sorted(facts.positions, key=lambda each: (-behind.get(each, 0), -facts.rows.get(each, 0), each))
+def _partitions_table(report: ReportData) -> ReportTable:
+    behind = report.behind or {}
+    order = sorted(report.positions, key=lambda each: (-behind.get(each, 0), -report.rows.get(each, 0), each))
     rows = [
         (
             printable(each.topic),
             str(each.partition),
-            f"{facts.positions[each]:,}",
-            f"{facts.rows[each]:,}" if each in facts.rows else "-",
+            f"{report.positions[each]:,}",
+            f"{report.rows[each]:,}" if each in report.rows else "-",
             f"{behind[each]:,}" if each in behind else "-",
         )
         for each in order[:_MAX_PARTITIONS]

@@ -154,11 +154,11 @@ class TailReader:
             yield where, EndedPartition(position, error)
             self._reopen_without(where)
         except RecordError as error:
-            if "offset" not in error.facts:
+            if "offset" not in error.parameters:
                 yield where, EndedPartition(position, error)
                 self._reopen_without(where)
                 return
-            offset = int(error.facts["offset"])
+            offset = int(error.parameters["offset"])
             yield from self._decode_before(where, fetched, position, offset)
             yield where, UnreadRecord(offset, error)
             self.add(OffsetRange(where, offset + 1, offset_range.end_offset))

@@ -124,5 +124,5 @@ def check_partitions(asked: frozenset[int], partitions: int, topic: str) -> None
             f"Topic '{topic}' has no partition {missing[0]}; it has {partitions}, 0 to {partitions - 1}.",
             condition="ARGUMENT_INVALID",
             hint="Correct --partition.",
-            facts={"topic": topic, "partition": missing[0]},
+            parameters={"topic": topic, "partition": missing[0]},
         )

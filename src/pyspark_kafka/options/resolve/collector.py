@@ -129,16 +129,18 @@ class Collector:
         """
         if not self.problems:
             return
-        facts = {"options": ", ".join(dict.fromkeys(problem.option for problem in self.problems if problem.option))}
+        parameters = {
+            "options": ", ".join(dict.fromkeys(problem.option for problem in self.problems if problem.option))
+        }
         if len(self.problems) == 1:
             (problem,) = self.problems
-            raise OptionError(problem.message, condition=problem.condition, hint=problem.hint, facts=facts)
+            raise OptionError(problem.message, condition=problem.condition, hint=problem.hint, parameters=parameters)
         listed = " ".join(f"({number}) {problem}" for number, problem in enumerate(self.problems, 1))
         raise OptionError(
             f"{len(self.problems)} problems with the options of this {self._called}; nothing was done. {listed}",
             condition="OPTIONS_INVALID",
             hint="Correct all of them.",
-            facts=facts,
+            parameters=parameters,
             problems=[(problem.message, problem.hint) for problem in self.problems],
         )
 

@@ -78,7 +78,7 @@ def read_secret(kind: str, text: str, option: str) -> str:
         "No connection was made.",
         condition="SECRET_UNAVAILABLE",
         hint=hint,
-        facts={"option": option, "reference": reference, "where": where},
+        parameters={"option": option, "reference": reference, "where": where},
     )
 
 

@@ -125,7 +125,7 @@ class CommitTopic:
             "Nothing was written.",
             code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             condition="COMMIT_TOPIC_UNUSABLE",
-            facts={"topic": self.name},
+            parameters={"topic": self.name},
         )
         ask_for(error, rights, _ANOTHER_NAME)
         raise error
@@ -179,7 +179,7 @@ class CommitTopic:
             f"{refused.message}",
             code=refused.code,
             condition="COMMIT_TOPIC_UNUSABLE",
-            facts={"topic": self.name},
+            parameters={"topic": self.name},
         )
         ask_for(
             error,

@@ -160,7 +160,7 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
                 condition="CHECKPOINT_METADATA_MISSING",
                 hint="An exactly-once write needs the checkpointLocation that the query itself has, in a place that "
                 "the driver's Python can read.",
-                facts={"location": self._checkpoint.shown},
+                parameters={"location": self._checkpoint.shown},
             ) from error
 
     def _fingerprint(self, batch_id: int) -> str:
@@ -171,7 +171,7 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
                 condition="CHECKPOINT_OFFSETS_MISSING",
                 hint="Set the option checkpointLocation of the writer to that of the query; offsets that are written "
                 "late (asynchronous progress tracking) do not go with exactly-once writes.",
-                facts={"location": self._checkpoint.shown, "batch_id": batch_id},
+                parameters={"location": self._checkpoint.shown, "batch_id": batch_id},
             )
         return batch_fingerprint(entry.sources, entry.offsets)
 

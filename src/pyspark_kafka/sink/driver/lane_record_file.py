@@ -61,7 +61,7 @@ class LaneRecordFile:
                 f"{NAME} of checkpoint {self._files.shown} is malformed: {error!r}. Nothing was read.",
                 condition="CHECKPOINT_LOG_INVALID",
                 hint="Restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
-                facts={"location": self._files.shown, "name": NAME},
+                parameters={"location": self._files.shown, "name": NAME},
             ) from error
 
     def write(self, record: LaneRecord) -> None:

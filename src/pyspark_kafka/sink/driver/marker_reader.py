@@ -170,7 +170,7 @@ class MarkerReader:
             f"{self._patience_ms} ms: a transaction of another sink is open there. Nothing was written.",
             condition="COMMIT_TOPIC_HELD",
             hint="It ends after its own timeout at the latest; see `pyspark-kafka transactions list`.",
-            facts={"topic_partition": topic_partition, "last_stable_offset": stable, "end": end},
+            parameters={"topic_partition": topic_partition, "last_stable_offset": stable, "end": end},
         )
 
     def _last_stable_offset(self, topic_partition: TopicPartition) -> int:

@@ -286,7 +286,7 @@ class Publisher:
             condition="TRANSACTION_TIMED_OUT",
             hint="Raise it, up to the brokers' transaction.max.timeout.ms, or make batches smaller "
             "(maxOffsetsPerTrigger of the source).",
-            facts={"timeout_ms": self._timeout_ms, "elapsed_ms": round(elapsed_ms)},
+            parameters={"timeout_ms": self._timeout_ms, "elapsed_ms": round(elapsed_ms)},
         ) from cause
 
     def _is_idle(self) -> bool:
@@ -315,7 +315,7 @@ class Publisher:
             condition="SINK_TAKEN_OVER",
             hint="The query runs twice, or a former driver of it still did: let only one run. If these are two "
             "queries, set a 'kafka.transactional.id' of its own for each.",
-            facts={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
+            parameters={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
         )
 
     @staticmethod
@@ -326,7 +326,7 @@ class Publisher:
             f"Last failure: {cause.message}",
             condition="TRANSACTION_NOT_COMMITTED",
             hint=cause.hint or "See what the brokers' logs say of the transactional id; run the query again.",
-            facts={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
+            parameters={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
         )
 
     def _give_up(self, transaction: OpenTransaction) -> None:

@@ -277,7 +277,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
                     f"is {now!r} now: what was written exactly once would be written again. Nothing was read.",
                     condition="OPTION_CONFLICT",
                     hint=f"Set '{option}' to {before!r}.",
-                    facts={"option": option, "before": before, "now": now},
+                    parameters={"option": option, "before": before, "now": now},
                 )
         if self._has_taken_over and found.owner != self._owner and self._file.start() != self._owner:
             raise self._taken_by_other("it has taken over since")
@@ -292,7 +292,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             "is visible.",
             condition="SINK_TAKEN_OVER",
             hint="Let only one driver run the query.",
-            facts={"query_id": self._factory.query_id},
+            parameters={"query_id": self._factory.query_id},
         )
 
     def _taken_over(self) -> LaneRecord:
@@ -310,7 +310,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
                 condition="EXACTLY_ONCE_OTHER_CLUSTER",
                 hint="Use deliveryGuarantee=at_least_once, or a micro-batch query, which is exactly once between "
                 "clusters too.",
-                facts={"source": read, "sink": written},
+                parameters={"source": read, "sink": written},
             )
 
     def _fence(self, lanes: Iterable[int]) -> list[OpenTransaction]:
@@ -373,7 +373,7 @@ def _check_options(options: WriteOptions, settings: ExactlyOnceOptions, epoch_ms
             f"transaction lasts for an epoch, and must have time for {_EPOCHS_A_TIMEOUT}. Nothing was read.",
             condition="OPTION_CONFLICT",
             hint="Make epochs shorter with trigger(continuous=…), or raise the option.",
-            facts={"epoch_ms": epoch_ms, "timeout_ms": timeout_ms},
+            parameters={"epoch_ms": epoch_ms, "timeout_ms": timeout_ms},
         )
     if options.identity_headers:
         raise OptionError(

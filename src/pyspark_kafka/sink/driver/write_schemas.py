@@ -198,7 +198,7 @@ class WriteSchemasFile:
                 condition="CHECKPOINT_LOG_INVALID",
                 hint="Restore the file from a copy; or remove it, and set 'valueSchemaVersion' to the version that the "
                 "query has written with.",
-                facts={"location": self._files.shown, "name": NAME},
+                parameters={"location": self._files.shown, "name": NAME},
             ) from error
 
     def write(self, fingerprint: str, schemas: Mapping[str, RegisteredSchema]) -> None:

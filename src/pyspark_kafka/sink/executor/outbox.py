@@ -81,7 +81,7 @@ class Chunk:
                 condition="SPOOL_FILE_MISSING" if data is None else "SPOOL_FILE_DAMAGED",
                 hint="Option 'spoolLocation' must name a place that driver and executors share, and that nothing else "
                 "cleans up.",
-                facts={"file": self.file, "location": shown},
+                parameters={"file": self.file, "location": shown},
             )
         return data
 
@@ -213,7 +213,7 @@ class KafkaOutboxWriter(DataWriter):
                 hint="Set option 'spoolLocation' to a place that driver and executors share; or write with more, "
                 "smaller tasks; or raise 'spoolThresholdBytes' (what all tasks return must stay below "
                 "spark.driver.maxResultSize).",
-                facts={"bytes": self._held_bytes, "limit": self._most_returned()},
+                parameters={"bytes": self._held_bytes, "limit": self._most_returned()},
             )
         while self._held:
             count, size = 0, 0

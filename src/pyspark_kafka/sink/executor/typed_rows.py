@@ -103,15 +103,15 @@ class _TypedColumn:
         try:
             return self._encoder.encode(column)
         except RecordError as error:
-            facts = error.facts
-            row = first_row + int(facts["row"]) if facts.get("row", "").isdigit() else first_row
-            field = facts.get("field", "")
+            parameters = error.parameters
+            row = first_row + int(parameters["row"]) if parameters.get("row", "").isdigit() else first_row
+            field = parameters.get("field", "")
             place = f"'{self._name}'" + (f", field '{field}'" if self._is_struct or field != "value" else "")
             raise RecordError(
                 f"Row {row} of the task, counted from 0, cannot be written: column {place}: "
-                f"{facts.get('reason', 'it does not fit')}. Nothing of its Arrow batch was sent; earlier rows of the "
-                "task may have been.",
+                f"{parameters.get('reason', 'it does not fit')}. Nothing of its Arrow batch was sent; earlier rows of "
+                "the task may have been.",
                 condition="VALUE_NOT_ENCODABLE",
                 hint=error.hint,
-                facts={**facts, "row": row, "column": self._name},
+                parameters={**parameters, "row": row, "column": self._name},
             ) from error

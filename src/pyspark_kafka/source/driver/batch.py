@@ -141,7 +141,7 @@ class KafkaBatch(Batch):
                 f"{message} Nothing was read.",
                 condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
                 hint="Check 'endingOffsets', or set failOnDataLoss to false to read the rest.",
-                facts={"range": offset_range, "log_end_offset": log_end_offset},
+                parameters={"range": offset_range, "log_end_offset": log_end_offset},
             )
         _LOG.warning("%s The rest is read, because 'failOnDataLoss' is false.", message)
         return OffsetRange(offset_range.topic_partition, offset_range.start_offset, lost_from)

@@ -277,7 +277,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         try:
             found = self._offset_reader.glance_at_assignment(_LOOK_MS, topics)
         except ConnectorError as error:
-            if error.condition != "UNKNOWN_TOPIC" or error.facts.get("topic") not in _topics(self.knownPartitions):
+            if error.condition != "UNKNOWN_TOPIC" or error.parameters.get("topic") not in _topics(self.knownPartitions):
                 self._note_failed_look(error)
                 return False
             self._suspicions += 1

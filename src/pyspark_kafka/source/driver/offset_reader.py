@@ -283,14 +283,14 @@ class KafkaOffsetReader:
             except ConnectorError as error:
                 if error.condition != "UNKNOWN_TOPIC":
                     raise
-                known = error.facts.get("topic") in read_topics
+                known = error.parameters.get("topic") in read_topics
                 if look < (_KNOWN_TOPIC_LOOKS if known else _UNKNOWN_TOPIC_LOOKS):
                     continue
                 # A topic that the query has read is spelled right: no advice about its name.
-                if known or "partition" in error.facts:
+                if known or "partition" in error.parameters:
                     raise
                 with borrow_client(self._connection) as client:
-                    missing = explain_missing_topic(client, error.facts["topic"])
+                    missing = explain_missing_topic(client, error.parameters["topic"])
                 raise missing from None
         raise RuntimeError("the last look returns or raises")
 

@@ -151,7 +151,7 @@ def _check_unused(files: CheckpointFiles) -> None:
             f"batch {max(batches)}, but this query is new. Nothing was read.",
             condition="CHECKPOINT_OF_ANOTHER_QUERY",
             hint="Set the checkpointLocation of the source to that of the query's writer.",
-            facts={"location": files.shown, "batch_id": max(batches)},
+            parameters={"location": files.shown, "batch_id": max(batches)},
         )
 
 

@@ -112,7 +112,7 @@ class TopicLosses:
             try:
                 return look_up()
             except BrokerError as error:
-                topic = error.facts.get("topic", "")
+                topic = error.parameters.get("topic", "")
                 if error.condition != "UNKNOWN_TOPIC" or topic not in _topics(position):
                     raise
                 lost = sum(tp.topic == topic for tp in position) if self._counts_deleted else 0

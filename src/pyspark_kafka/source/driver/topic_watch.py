@@ -94,7 +94,7 @@ class TopicWatch:
             condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
             hint="Read the new topics from their beginning: move the query there with `pyspark-kafka checkpoint "
             "rewind` and --offsets (-2 is the beginning of a log), or set failOnDataLoss to false for one run.",
-            facts={"topics": ", ".join(topics)},
+            parameters={"topics": ", ".join(topics)},
         )
 
     def _identities(self) -> TopicIdentities:

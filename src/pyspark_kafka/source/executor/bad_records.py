@@ -150,7 +150,7 @@ class BadRecords:
             condition="TOO_MANY_BAD_RECORDS",
             hint="If most records are bad, check the options of format, wire format and schema; if they are correct, "
             "raise maxCorruptRatio.",
-            facts={"bad": self.bad, "records": self.records, "max_ratio": self._max_ratio, "reason": reason},
+            parameters={"bad": self.bad, "records": self.records, "max_ratio": self._max_ratio, "reason": reason},
         )
 
     def log(self) -> None:
@@ -190,7 +190,7 @@ class BadRecords:
             "committed.",
             condition="BAD_RECORD",
             hint=_HINTS[bad.reason].format(column=bad.column) + _KEEP,
-            facts={
+            parameters={
                 "topic": topic_partition.topic,
                 "partition": topic_partition.partition,
                 "offset": offset,

@@ -142,12 +142,12 @@ def resume_or_raise(
         f"{offset_range.topic_partition} is now [{error.log_start_offset}, {error.log_end_offset}). Retention may have "
         f"removed the records, or the topic was recreated. {emitted}; {resume - lost_from} offsets are lost."
     )
-    facts = {"range": offset_range, "lost_from": lost_from, "resume": resume}
+    parameters = {"range": offset_range, "lost_from": lost_from, "resume": resume}
     return _tolerate_or_raise(
         error,
         message,
         hint=f"{_MOVE} Or accept every loss: set failOnDataLoss to false to continue behind the gap.",
-        facts=facts,
+        parameters=parameters,
         resume=resume,
         fail_on_data_loss=fail_on_data_loss,
         is_counted=is_counted,
@@ -171,12 +171,12 @@ def _return_or_raise(
         f"[{error.log_start_offset}, {end}), which ends {position - end} offsets before it. A replica that lacked "
         "them may have become the leader, the topic was recreated, or the starting offset was too high."
     )
-    facts = {"range": offset_range, "lost_from": end, "resume": end}
+    parameters = {"range": offset_range, "lost_from": end, "resume": end}
     return _tolerate_or_raise(
         error,
         message,
         hint=f"{_MOVE} Or accept every loss: set failOnDataLoss to false to continue where the log ends.",
-        facts=facts,
+        parameters=parameters,
         resume=end,
         fail_on_data_loss=fail_on_data_loss,
         is_counted=is_counted,
@@ -188,7 +188,7 @@ def _tolerate_or_raise(
     message: str,
     *,
     hint: str,
-    facts: Mapping[str, object],
+    parameters: Mapping[str, object],
     resume: int,
     fail_on_data_loss: bool,
     is_counted: bool,
@@ -197,7 +197,7 @@ def _tolerate_or_raise(
     if fail_on_data_loss:
         # Without the broker's words, which the message repeats: who reads the error reads its hint first.
         raise DataLossError(
-            message, condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE", hint=hint, facts=facts
+            message, condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE", hint=hint, parameters=parameters
         ) from None
     _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, resume)
     if is_counted:
@@ -222,7 +222,7 @@ def leave_deleted(topic_partition: TopicPartition, *, fail_on_data_loss: bool) -
             message,
             condition=condition,
             hint="Plan the read again, by another load(); set failOnDataLoss=false to read what is there.",
-            facts={"topic": topic_partition.topic, "partition": topic_partition.partition},
+            parameters={"topic": topic_partition.topic, "partition": topic_partition.partition},
         ) from None
     _LOG.warning("[%s] %s The read continues without it, because 'failOnDataLoss' is false.", condition, message)
     # Its ends were not looked up.

@@ -50,7 +50,7 @@ def prepare() -> bool:
             condition="PROGRAM_MISSING",
             hint="Install pyspark-kafka into this environment with pip, or replace prepare() with "
             'os.environ["PYSPARK_PYTHON"] = sys.executable.',
-            facts={"program": str(program)},
+            parameters={"program": str(program)},
         )
     os.environ["PYSPARK_PYTHON"] = str(program)
     return True

@@ -127,7 +127,7 @@ def _task() -> str:
     if context is None:
         return ""
     query_id, batch_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
-    facts = {
+    fields = {
         "queryId": query_id or _query_id or None,
         # Of other jobs it is whatever the user calls a group.
         "runId": context.getLocalProperty(_RUN_ID) if query_id else None,
@@ -135,4 +135,4 @@ def _task() -> str:
         "stage": context.stageId(),
         "TID": context.taskAttemptId(),
     }
-    return " ".join(f"{name}={value}" for name, value in facts.items() if value is not None)
+    return " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)

@@ -36,7 +36,7 @@ def import_extra(name: str, what: str) -> Any:
             f"{what} needs the Python package '{package}', which cannot be imported: {error}.",
             condition="MISSING_DEPENDENCY",
             hint='Install the extra: pip install "pyspark-kafka[testing]".',
-            facts={"package": package},
+            parameters={"package": package},
         ) from error
 
 

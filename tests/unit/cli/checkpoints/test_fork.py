@@ -166,7 +166,7 @@ def test_interrupted_plan_of_a_fork_leaves_the_target_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apply: tuple[str, ...]
 ) -> None:
     place, other = write_checkpoint(tmp_path / "query", ENDS), write_checkpoint(tmp_path / "other", ENDS)
-    monkeypatch.setattr(fork, "read_facts", interrupted)
+    monkeypatch.setattr(fork, "read_snapshot", interrupted)
     for target in (str(place), str(other), "s3://AKIA:PLANTED@bucket/x"):
         done = invoke("checkpoint", "fork", str(place), target, "--batch", "0", *apply)
         assert (done.exit_code, done.stderr) == (130, "Interrupted. Nothing was written.\n")

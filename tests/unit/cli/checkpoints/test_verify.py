@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from kit.checkpoint_files import QUERY_ID, write_checkpoint
 from kit.programs.cli import invoke
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.checkpoints.verify.cluster_facts import ClusterFacts
+from pyspark_kafka.operations.checkpoints.verify.cluster_snapshot import ClusterSnapshot
 from pyspark_kafka.sink.commit_marker import CommitMarker
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ def test_batch_that_is_committed_while_brokers_are_asked_is_no_fault(
     def check(*_: object, **__: object) -> None:
         write_checkpoint(tmp_path, [{"t": {"0": 12}}], first=2)
 
-    def ask(_: object, expected: Expectation, *__: object) -> ClusterFacts:
+    def ask(_: object, expected: Expectation, *__: object) -> ClusterSnapshot:
         positions.append(expected.position)
         write_checkpoint(tmp_path, [{"t": {"0": 15}}], first=3)
-        return ClusterFacts(marker_known=True, marker=CommitMarker(expected.sink_id, QUERY_ID, 3, "x"))
+        return ClusterSnapshot(marker_known=True, marker=CommitMarker(expected.sink_id, QUERY_ID, 3, "x"))
 
     monkeypatch.setattr("pyspark_kafka.cli.checkpoints.verify.check_files", check)
     monkeypatch.setattr("pyspark_kafka.cli.checkpoints.verify.ask_cluster", ask)

@@ -38,7 +38,7 @@ def test_a_refused_topic_is_an_access_error_that_names_it(cluster: SimulatedClus
     cluster.script(FetchScript(error_code=29))
     with pytest.raises(AccessError, match=r"\[TOPIC_AUTHORIZATION_FAILED\] Fetching t-0 ") as caught:
         Reading(cluster).values(0, 20)
-    assert caught.value.facts["topic"] == "t"
+    assert caught.value.parameters["topic"] == "t"
 
 
 @pytest.mark.parametrize("code", [-1, 12345])
@@ -173,7 +173,7 @@ def test_no_progress_ends_with_the_place_and_what_the_log_looked_like(cluster: S
     assert text.startswith("[FETCH_NO_PROGRESS] Reading t-0 [0, 30): no progress at offset 0 for 500 ms")
     assert "high watermark was 50 and its last stable offset 0" in text
     assert "an open transaction" in text
-    assert caught.value.facts["broker"].startswith("127.0.0.1:")
+    assert caught.value.parameters["broker"].startswith("127.0.0.1:")
 
 
 def test_no_progress_by_failures_repeats_the_last_one(cluster: SimulatedCluster) -> None:

@@ -191,6 +191,6 @@ def test_credentials_are_used_only_if_the_process_allows_them(
     monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", "file:/run/secrets/")
     with pytest.raises(OptionError) as caught:
         KerberosMechanism(login, "broker")
-    assert (caught.value.condition, caught.value.facts["reference"]) == ("REFERENCE_NOT_ALLOWED", needed)
+    assert (caught.value.condition, caught.value.parameters["reference"]) == ("REFERENCE_NOT_ALLOWED", needed)
     monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", needed)
     assert KerberosMechanism(login, "broker").auth_bytes() == b"hello"

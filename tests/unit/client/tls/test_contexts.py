@@ -330,6 +330,6 @@ def test_ciphers_that_openssl_does_not_have_are_an_option_error() -> None:
 def test_warnings_are_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(contexts_module, "_MAX_WARNED", 0)
     now = datetime.now(timezone.utc)
-    facts = ParsedCertificate("CN=x", "CN=y", (), now, now, is_authority=False, der=b"x")
-    contexts_module.warn_of_end(facts, "It")
+    parameters = ParsedCertificate("CN=x", "CN=y", (), now, now, is_authority=False, der=b"x")
+    contexts_module.warn_of_end(parameters, "It")
     assert caplog.text == ""

@@ -29,7 +29,7 @@ def test_owner_has_lost_its_transaction_when_it_is_fenced() -> None:
         TransactionLostError, match="Taking over transactional id 'sink' at broker-0:9092 failed"
     ) as lost:
         raise_for_code(FENCED, "Taking over", "sink", "broker-0:9092", rights=RIGHTS, owned=True)
-    assert lost.value.facts["cause"] == "PRODUCER_FENCED"
+    assert lost.value.parameters["cause"] == "PRODUCER_FENCED"
 
 
 def test_code_is_a_broker_error_when_the_request_named_no_owner() -> None:
@@ -49,7 +49,7 @@ def test_refused_right_is_an_access_error_with_its_topic_partition() -> None:
             topic_partition=TopicPartition("t", 0),
             owned=True,
         )
-    assert caught.value.facts["topic_partition"] == "t-0"
+    assert caught.value.parameters["topic_partition"] == "t-0"
     assert caught.value.rights == (Right("Write", "topic", "t"),)
     assert "Missing right: WRITE on topic 't'." in str(caught.value)
 

@@ -18,7 +18,7 @@ def test_the_text_holds_name_number_detail_and_hint() -> None:
         'The broker said: "no". Nothing was written. Hint: Raise message.max.bytes of the topic, or lower '
         "kafka.max.request.size."
     )
-    assert (error.code, error.retriable, error.facts) == (10, False, {"topic": "orders"})
+    assert (error.code, error.retriable, error.parameters) == (10, False, {"topic": "orders"})
 
 
 def test_missing_right_is_named_with_the_line_that_grants_it() -> None:
@@ -31,7 +31,7 @@ def test_missing_right_is_named_with_the_line_that_grants_it() -> None:
         "--bootstrap-server '<servers>' --add --allow-principal 'User:<you>' --operation Read --topic orders`."
     )
     assert error.rights == needed[:1]
-    assert error.facts == {"topic": "orders", "missing": "READ on topic 'orders'"}
+    assert error.parameters == {"topic": "orders", "missing": "READ on topic 'orders'"}
 
 
 def test_rights_of_a_request_are_left_out_when_the_code_is_about_something_else() -> None:

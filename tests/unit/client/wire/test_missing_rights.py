@@ -174,5 +174,5 @@ def test_error_asks_for_all_that_its_caller_needs() -> None:
     error = refusal()
     ask_for(error, [READ, Right("Write", "topic", "orders")], "Or use another topic.")
     name_user(error, ANONYMOUS)
-    assert error.facts["missing"] == "READ on topic 'orders'; WRITE on topic 'orders'"
+    assert error.parameters["missing"] == "READ on topic 'orders'; WRITE on topic 'orders'"
     assert error.hint.endswith("--operation Read --operation Write --topic orders`. Or use another topic.")

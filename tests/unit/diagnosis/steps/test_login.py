@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.client.queries.listener import ListenerFacts
+from pyspark_kafka.client.queries.listener import ListenerStatus
 from pyspark_kafka.diagnosis.steps.login import judge_mechanism
 from pyspark_kafka.options import ConnectionOptions, ScramLogin, Secret
 
@@ -18,25 +18,25 @@ SCRAM = ConnectionOptions(
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        (PLAIN, ListenerFacts("PLAINTEXT")),
-        (SCRAM, ListenerFacts("SASL_PLAINTEXT", ("PLAIN", "SCRAM-SHA-512"))),
+        (PLAIN, ListenerStatus("PLAINTEXT")),
+        (SCRAM, ListenerStatus("SASL_PLAINTEXT", ("PLAIN", "SCRAM-SHA-512"))),
         # A gateway that does not list them.
-        (SCRAM, ListenerFacts("SASL_PLAINTEXT")),
+        (SCRAM, ListenerStatus("SASL_PLAINTEXT")),
     ],
 )
-def test_login_that_fits_is_tried(options: ConnectionOptions, found: ListenerFacts) -> None:
+def test_login_that_fits_is_tried(options: ConnectionOptions, found: ListenerStatus) -> None:
     assert judge_mechanism(SERVER, options, found) is None
 
 
 def test_best_mechanism_is_proposed_with_its_login_module() -> None:
-    found = judge_mechanism(SERVER, PLAIN, ListenerFacts("SASL_PLAINTEXT", ("PLAIN", "SCRAM-SHA-256")))
+    found = judge_mechanism(SERVER, PLAIN, ListenerStatus("SASL_PLAINTEXT", ("PLAIN", "SCRAM-SHA-256")))
     assert found is not None
     assert found.facts["value"] == "SASL_PLAINTEXT"
     assert "kafka.sasl.mechanism to SCRAM-SHA-256" in found.remedy
 
 
 def test_weaker_mechanism_is_named_last_and_with_what_it_costs() -> None:
-    found = judge_mechanism(SERVER, SCRAM, ListenerFacts("SASL_PLAINTEXT", ("PLAIN",)))
+    found = judge_mechanism(SERVER, SCRAM, ListenerStatus("SASL_PLAINTEXT", ("PLAIN",)))
     assert found is not None
     assert found.remedy.startswith(
         "Name the port of a listener that offers SCRAM-SHA-512 in kafka.bootstrap.servers, or"
@@ -48,7 +48,7 @@ def test_weaker_mechanism_is_named_last_and_with_what_it_costs() -> None:
 
 
 def test_listener_without_a_login_is_answered_with_the_one_that_has_it() -> None:
-    found = judge_mechanism(SERVER, SCRAM, ListenerFacts("PLAINTEXT"))
+    found = judge_mechanism(SERVER, SCRAM, ListenerStatus("PLAINTEXT"))
     assert found is not None
     assert found.remedy.startswith(
         "Name the port of the listener with SASL in kafka.bootstrap.servers. Only if whoever"
@@ -56,11 +56,11 @@ def test_listener_without_a_login_is_answered_with_the_one_that_has_it() -> None
 
 
 def test_mechanisms_that_nobody_here_has_are_answered_with_another_listener() -> None:
-    found = judge_mechanism(SERVER, SCRAM, ListenerFacts("SASL_PLAINTEXT", ("X-NEW",)))
+    found = judge_mechanism(SERVER, SCRAM, ListenerStatus("SASL_PLAINTEXT", ("X-NEW",)))
     assert found is not None
     assert found.remedy.startswith("Name the port of another listener")
 
 
 def test_no_secret_is_in_what_is_found() -> None:
-    for listener in (ListenerFacts("PLAINTEXT"), ListenerFacts("SASL_PLAINTEXT", ("PLAIN",))):
+    for listener in (ListenerStatus("PLAINTEXT"), ListenerStatus("SASL_PLAINTEXT", ("PLAIN",))):
         assert "hunter2" not in str(judge_mechanism(SERVER, SCRAM, listener))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from pyspark_kafka.client.queries.listener import ListenerFacts, TlsFacts
+from pyspark_kafka.client.queries.listener import ListenerStatus, TlsStatus
 from pyspark_kafka.client.tls.certificates import ParsedCertificate
 from pyspark_kafka.diagnosis import FindingStatus
 from pyspark_kafka.diagnosis.steps.tls import describe_chain, judge_listener
@@ -23,8 +23,8 @@ def certificate(days: float, **changes: Any) -> ParsedCertificate:
     return replace(made, **changes)
 
 
-def tls(*chain: ParsedCertificate, asks: bool | None = False) -> ListenerFacts:
-    return ListenerFacts("SSL", tls=TlsFacts("TLSv1.3", "CIPHER", chain or (certificate(100),), asks))
+def tls(*chain: ParsedCertificate, asks: bool | None = False) -> ListenerStatus:
+    return ListenerStatus("SSL", tls=TlsStatus("TLSv1.3", "CIPHER", chain or (certificate(100),), asks))
 
 
 def options(protocol: str) -> ConnectionOptions:
@@ -46,9 +46,9 @@ def test_certificate_that_expires_soon_is_a_warning_also_if_it_is_the_issuer() -
 
 
 def test_chain_that_python_does_not_tell_is_said_to_be_unknown() -> None:
-    assert describe_chain(TlsFacts("TLSv1.3", "C", (), None)) == "its certificate cannot be shown"
+    assert describe_chain(TlsStatus("TLSv1.3", "C", (), None)) == "its certificate cannot be shown"
     own = certificate(1, issuer="CN=kafka-1")
-    assert "self-signed" in describe_chain(TlsFacts("TLSv1.3", "C", (own,), None))
+    assert "self-signed" in describe_chain(TlsStatus("TLSv1.3", "C", (own,), None))
 
 
 def test_listener_with_sasl_is_answered_with_a_whole_login() -> None:
@@ -62,7 +62,7 @@ def test_listener_with_sasl_is_answered_with_a_whole_login() -> None:
 
 
 def test_login_that_is_there_keeps_its_options_on_the_other_kind_of_listener() -> None:
-    found = judge_listener(SERVER, options("SASL_SSL"), ListenerFacts("SASL_PLAINTEXT", ("PLAIN",)), None)
+    found = judge_listener(SERVER, options("SASL_SSL"), ListenerStatus("SASL_PLAINTEXT", ("PLAIN",)), None)
     assert found.remedy == (
         "Name the port of the listener with TLS in kafka.bootstrap.servers. Without TLS the password and all records "
         "can be read and changed on the way; only if whoever runs the cluster says that this listener is meant, set "

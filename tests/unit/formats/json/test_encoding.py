@@ -102,8 +102,8 @@ def test_times_are_written_as_far_as_they_are_read_back(kind: pa.DataType, first
             RecordError, match=r"Row 2 of the batch .* field 't': the (year|time) is not within"
         ) as error:
             JsonEncoder(row_type).encode(column)
-        assert error.value.facts["row"] == "2"
-        assert error.value.facts["field"] == "t"
+        assert error.value.parameters["row"] == "2"
+        assert error.value.parameters["field"] == "t"
 
 
 def test_a_time_of_nanoseconds_is_written_whole() -> None:
@@ -136,7 +136,7 @@ def test_only_times_that_are_written_are_refused() -> None:
             # Two items in two rows: the place of an item is no row.
             with pytest.raises(RecordError) as error:
                 encode(column.slice(0, 2))
-            assert error.value.facts["row"] == "None"
+            assert error.value.parameters["row"] == "None"
 
 
 @pytest.mark.parametrize(

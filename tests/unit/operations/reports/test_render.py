@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.reports.page import render_page
-from pyspark_kafka.operations.reports.render import ReportFacts, build_page
+from pyspark_kafka.operations.reports.render import ReportData, build_page
 from pyspark_kafka.operations.reports.timeline import BatchStats
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -14,7 +14,7 @@ _MINUTE = 60_000
 _HOSTILE = "</script><script>alert(1)</script>"
 
 
-def facts(**changed: object) -> ReportFacts:
+def report(**changed: object) -> ReportData:
     given: dict[str, object] = {
         "title": "Query q",
         "place": "checkpoint /c",
@@ -26,11 +26,11 @@ def facts(**changed: object) -> ReportFacts:
         "positions": {TopicPartition("t", 0): 950, TopicPartition("t", 1): 50},
         "rows": {TopicPartition("t", 0): 950, TopicPartition("t", 1): 50},
     }
-    return ReportFacts(**{**given, **changed})  # type: ignore[arg-type]
+    return ReportData(**{**given, **changed})  # type: ignore[arg-type]
 
 
 def test_page_has_the_figures_of_the_batches() -> None:
-    page = build_page(facts())
+    page = build_page(report())
     assert {each.name: each.value for each in page.tiles} == {
         "batches": "2",
         "rows": "1,000",
@@ -42,7 +42,7 @@ def test_page_has_the_figures_of_the_batches() -> None:
 
 
 def test_page_names_gaps_and_skew() -> None:
-    page = build_page(facts())
+    page = build_page(report())
     told = " ".join(page.sentences)
     assert "The longest pause was 9 m 58 s" in told
     assert "batch 1 then read 900 rows" in told
@@ -55,19 +55,19 @@ def test_page_names_gaps_and_skew() -> None:
 def test_page_names_a_batch_in_which_the_driver_may_have_been_killed() -> None:
     times = [(number * 1_000, number * 1_000 + 500) for number in range(4)] + [(5_000, 76_000), (77_000, 77_500)]
     batches = [BatchStats(number, *times[number], True, 50) for number in range(6)]
-    page = build_page(facts(batches=batches))
+    page = build_page(report(batches=batches))
     assert any(each.startswith("Batch 4 took 1 m 11 s, from ") for each in page.sentences)
     (row,) = page.tables[0].rows
     assert (row[2], row[3], row[5]) == ("4", "4", "perhaps")
 
 
 def test_page_says_which_batch_a_restart_runs_again() -> None:
-    page = build_page(facts(batches=[BatchStats(4, 0, None, False, 5)]))
+    page = build_page(report(batches=[BatchStats(4, 0, None, False, 5)]))
     assert "Batch 4 is begun and not finished" in " ".join(page.sentences)
 
 
 def test_page_says_of_no_batch_that_a_rewind_has_passed_over_that_it_runs_again() -> None:
-    page = build_page(facts(batches=[BatchStats(4, 0, None, False, None, is_passed_over=True)]))
+    page = build_page(report(batches=[BatchStats(4, 0, None, False, None, is_passed_over=True)]))
     assert not any("a restart runs it again" in each for each in page.sentences)
 
 
@@ -85,26 +85,26 @@ def test_page_says_of_no_batch_that_a_rewind_has_passed_over_that_it_runs_again(
 def test_records_behind_are_not_0_where_partitions_are_unknown(
     behind: dict[TopicPartition, int] | None, said: str
 ) -> None:
-    page = build_page(facts(behind=behind, positions={P0: 1, P1: 1}))
+    page = build_page(report(behind=behind, positions={P0: 1, P1: 1}))
     assert next(tile.value for tile in page.tiles if tile.name == "records behind") == said
 
 
 def test_partitions_that_are_most_behind_come_first() -> None:
     behind = {TopicPartition("t", 0): 1, TopicPartition("t", 1): 7_000}
-    page = build_page(facts(behind=behind))
+    page = build_page(report(behind=behind))
     assert [row[1] for row in page.tables[1].rows] == ["1", "0"]
     assert "behind" in page.plots
     assert next(each.value for each in page.tiles if each.name == "records behind") == "7,001"
 
 
 def test_query_without_batches_has_a_page() -> None:
-    page = build_page(facts(batches=[], positions={}, rows={}))
+    page = build_page(report(batches=[], positions={}, rows={}))
     text = render_page(page)
     assert "None: no pause, and no batch, was longer" in text
 
 
 def test_page_needs_nothing_from_elsewhere() -> None:
-    text = render_page(build_page(facts()))
+    text = render_page(build_page(report()))
     head = text[: text.index("<style>")]
     assert "src=" not in head
     assert "<link" not in text
@@ -115,7 +115,7 @@ def test_page_needs_nothing_from_elsewhere() -> None:
 
 def test_names_of_others_cannot_leave_their_place() -> None:
     hostile = TopicPartition(_HOSTILE, 0)
-    given = facts(
+    given = report(
         title=_HOSTILE,
         place=_HOSTILE,
         sentences=(_HOSTILE,),
@@ -129,9 +129,9 @@ def test_names_of_others_cannot_leave_their_place() -> None:
 
 
 def test_many_batches_and_partitions_make_no_larger_page() -> None:
-    few = len(render_page(build_page(facts())))
+    few = len(render_page(build_page(report())))
     partitions = {TopicPartition("topic", number): number for number in range(10_000)}
     batches = [BatchStats(number, number * 1_000, number * 1_000 + 500, True, 3) for number in range(50_000)]
-    page = build_page(facts(batches=batches, positions=partitions, rows=partitions, behind=partitions))
+    page = build_page(report(batches=batches, positions=partitions, rows=partitions, behind=partitions))
     assert "9,800 more are left out" in page.tables[1].note
     assert len(render_page(page)) < few + 300_000

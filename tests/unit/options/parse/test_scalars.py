@@ -97,7 +97,7 @@ def test_path_is_returned_without_blanks_at_its_ends() -> None:
 def test_secret_in_a_neighbouring_option_is_not_repeated(options: dict[str, str], name: str, secret: str) -> None:
     with pytest.raises(OptionError) as caught:
         parse_read_options({**options, name: secret})
-    text = str(caught.value) + repr(caught.value.facts)
+    text = str(caught.value) + repr(caught.value.parameters)
     assert name in text
     for part in (secret, secret[-20:], "Summer-2026", KEY[30:60]):
         assert part not in text

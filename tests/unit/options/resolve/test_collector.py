@@ -67,7 +67,7 @@ def test_all_problems_are_reported_together_in_canonical_spelling() -> None:
     ):
         assert part in text
     assert text.endswith(" Hint: Correct all of them.")
-    assert error.facts["options"] == (
+    assert error.parameters["options"] == (
         "startingofsets, failOnDataLoss, minPartitions, kafka.auto.offset.reset, subscribe, kafka.bootstrap.servers"
     )
 

@@ -113,7 +113,7 @@ def test_variable_that_is_missing_is_an_error_with_the_remedy(monkeypatch: pytes
         "[SECRET_UNAVAILABLE] The secret 'env:PLANTED_PASSWORD' of option 'kafka.ssl.key.password' is not available "
     )
     assert "the environment variable is not set. No connection was made." in str(error)
-    assert error.facts["option"] == OPTION
+    assert error.parameters["option"] == OPTION
     assert error.hint == (
         "Set PLANTED_PASSWORD where the driver is started, and spark.executorEnv.PLANTED_PASSWORD for executors."
     )
@@ -230,5 +230,5 @@ def test_each_error_names_option_and_reference(tmp_path: Path, module: str) -> N
     references = ["env:PLANTED_ABSENT", f"file:{tmp_path}/absent", f"call:{module}:raising"]
     for reference in references:
         error: Any = unavailable(reference)
-        assert error.facts["reference"] == reference
+        assert error.parameters["reference"] == reference
         assert f"The secret '{reference}' of option '{OPTION}' " in error.message

@@ -84,8 +84,8 @@ def test_a_row_that_does_not_fit_is_counted_in_its_task(monkeypatch: pytest.Monk
         "null, and the schema has no null there. Nothing of its Arrow batch was sent; earlier rows of the task may "
         "have been. Hint: Correct the column, or use a schema that has a place for such values."
     )
-    assert caught.value.facts["row"] == "28"
-    assert caught.value.facts["column"] == "value"
+    assert caught.value.parameters["row"] == "28"
+    assert caught.value.parameters["column"] == "value"
 
 
 def test_a_key_that_does_not_fit_is_named_without_a_field() -> None:

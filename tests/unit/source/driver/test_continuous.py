@@ -179,7 +179,7 @@ def test_deleted_topic_that_the_subscription_names_is_reported_once(
 
     def look_up(read_topics: Any, *, elsewhere: bool = False) -> Any:
         if missing:
-            raise BrokerError("Topic 'c'", code=3, condition="UNKNOWN_TOPIC", facts={"topic": "c"})
+            raise BrokerError("Topic 'c'", code=3, condition="UNKNOWN_TOPIC", parameters={"topic": "c"})
         return fetch_assignment(read_topics, elsewhere=elsewhere)
 
     monkeypatch.setattr(offsets, "fetch_assignment", look_up)
@@ -345,7 +345,7 @@ def test_missing_partition_and_recreated_topic_ask_for_a_plan_after_several_look
 
     def look() -> bool:
         if change == "unknown topic":
-            offsets.failures = [BrokerError("gone", code=3, condition="UNKNOWN_TOPIC", facts={"topic": "a"})]
+            offsets.failures = [BrokerError("gone", code=3, condition="UNKNOWN_TOPIC", parameters={"topic": "a"})]
         return stream.needsReconfiguration()
 
     if change == "partition":

@@ -31,7 +31,7 @@ def losses_of(clock: Clock, *, fail_on_data_loss: bool = False, outage_timeout_m
 
 
 def unknown_topic(topic: str) -> BrokerError:
-    return BrokerError(f"Topic '{topic}'", code=3, condition="UNKNOWN_TOPIC", facts={"topic": topic})
+    return BrokerError(f"Topic '{topic}'", code=3, condition="UNKNOWN_TOPIC", parameters={"topic": topic})
 
 
 def test_look_up_is_made_again_without_each_deleted_topic(caplog: pytest.LogCaptureFixture) -> None:

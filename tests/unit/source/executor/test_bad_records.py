@@ -41,7 +41,7 @@ def test_the_ratio_is_judged_from_a_hundred_records_on() -> None:
         + ", and 46 more. The task fails, and nothing of the batch is committed. Hint: If most records are bad, check "
         "the options of format, wire format and schema; if they are correct, raise maxCorruptRatio."
     )
-    assert caught.value.facts == {"bad": "51", "records": "100", "max_ratio": "0.1", "reason": "DECODE_FAILED"}
+    assert caught.value.parameters == {"bad": "51", "records": "100", "max_ratio": "0.1", "reason": "DECODE_FAILED"}
 
 
 def test_the_ratio_is_that_of_all_records_of_the_task() -> None:

@@ -106,7 +106,7 @@ def test_failfast_names_the_first_bad_record() -> None:
     assert "because 'mode' is FAILFAST, and nothing of the batch is committed. Hint: Check 'valueFormat', " in text
     assert "'valueFormat', 'valueFraming' and 'valueSchema'" in text
     assert "secret" not in text
-    assert caught.value.facts == {
+    assert caught.value.parameters == {
         "topic": "orders",
         "partition": "3",
         "offset": "42",
@@ -258,7 +258,7 @@ def test_ids_of_schemas_are_columns_and_are_named_with_bad_records() -> None:
     assert [each and each["schemaId"] for each in found.column("_corrupt_record").to_pylist()] == [None, "1", None]
     with pytest.raises(RecordError, match="cannot be read as json with schema 1: DECODE_FAILED: it is bad") as caught:
         read(FRAMED, values(b"good", b"bad"), value=FakeDecoder())
-    assert caught.value.facts["schema_id"] == "1"
+    assert caught.value.parameters["schema_id"] == "1"
 
 
 def test_ids_of_schemas_can_be_asked_for_without_the_values() -> None:

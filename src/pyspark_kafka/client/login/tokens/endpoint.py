@@ -208,7 +208,7 @@ def _refused(where: str, status: int, body: bytes, secret: Secret) -> ConnectorE
         code=ErrorCode.SASL_AUTHENTICATION_FAILED,
         condition="TOKEN_REFUSED",
         hint=_refusal_hint(status, kind),
-        facts={"status": status, "error": kind},
+        parameters={"status": status, "error": kind},
     )
 
 

@@ -46,7 +46,7 @@ def region_of(login: MskIamLogin, host: str) -> str:
         "and AWS_REGION is not set here. No connection was made.",
         condition="OPTION_MISSING",
         hint="Set kafka.sasl.msk.iam.region, such as eu-central-1.",
-        facts={"option": "kafka.sasl.msk.iam.region", "host": host},
+        parameters={"option": "kafka.sasl.msk.iam.region", "host": host},
     )
 
 
@@ -70,7 +70,7 @@ def sign_token(login: MskIamLogin, region: str, clock: Callable[[], float] = tim
             "imported.",
             condition="MISSING_DEPENDENCY",
             hint="Install pyspark-kafka[msk] on the driver and on the executors.",
-            facts={"package": "aws-msk-iam-sasl-signer-python"},
+            parameters={"package": "aws-msk-iam-sasl-signer-python"},
         ) from error
     now = clock()
     try:
@@ -84,7 +84,7 @@ def sign_token(login: MskIamLogin, region: str, clock: Callable[[], float] = tim
             condition="TOKEN_UNAVAILABLE",
             hint="Provide credentials of AWS to the driver and every executor: a role of the instance or of the "
             "service account, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; aws sts get-caller-identity shows them.",
-            facts={"region": region},
+            parameters={"region": region},
         ) from error
     return Token(Secret(value), now, expires_ms / 1000)
 

@@ -101,7 +101,7 @@ def _read_file(path: str) -> str:
             "made.",
             condition="TOKEN_UNAVAILABLE",
             hint="Name a file that the driver and every executor can read, by its full path.",
-            facts={"option": _URL_OPTION, "path": path},
+            parameters={"option": _URL_OPTION, "path": path},
         )
     # What is not ASCII becomes a character that no token has.
     return data.decode("ascii", "replace").strip()
@@ -115,7 +115,7 @@ def _called(name: str, login: OAuthLogin, deadline: Deadline, clock: Callable[[]
             f"{where} (option '{_FUNCTION_OPTION}') cannot be had: {failure}. No connection was made.",
             condition="TOKEN_UNAVAILABLE",
             hint="Correct the function, and install its package on the driver and on every executor.",
-            facts={"option": _FUNCTION_OPTION},
+            parameters={"option": _FUNCTION_OPTION},
         )
     lifetime_ms: Any = None
     if isinstance(found, (tuple, list)) and len(found) == 2:

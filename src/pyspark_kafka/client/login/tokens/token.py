@@ -95,5 +95,5 @@ def token_invalid(where: str, reason: str, hint: str) -> AccessError:
         code=ErrorCode.SASL_AUTHENTICATION_FAILED,
         condition="TOKEN_INVALID",
         hint=hint,
-        facts={"token": where},
+        parameters={"token": where},
     )

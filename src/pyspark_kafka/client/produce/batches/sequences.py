@@ -101,7 +101,7 @@ class Sequences:
                 f"{topic_partition}: a batch of {record_count} records was sent where {reserved_count} were reserved, "
                 f"from sequence {stamp.base_sequence} on. Nothing of it was sent.",
                 condition="SEQUENCE_RESERVATION_MISMATCH",
-                facts={"topic_partition": topic_partition, "records": record_count},
+                parameters={"topic_partition": topic_partition, "records": record_count},
             )
         return stamp
 

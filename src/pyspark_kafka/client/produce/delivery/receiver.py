@@ -122,7 +122,7 @@ class Receiver:
             incomplete = ProtocolError(
                 f"The response of {address} to a write lacks {named}.",
                 condition="RESPONSE_INCOMPLETE",
-                facts={"broker": address},
+                parameters={"broker": address},
             )
             self._failures.fail(request, incomplete, address)
         if response.throttle_time_ms > 0:

@@ -46,7 +46,7 @@ def read_pkcs12(data: bytes, password: str | None, limit: int = MAX_ITERATIONS) 
             condition="MISSING_DEPENDENCY",
             hint="Run pip install 'pyspark-kafka[stores]' on the driver and on every executor, or convert the store: "
             "openssl pkcs12 -in store.p12 -out store.pem.",
-            facts={"package": "cryptography"},
+            parameters={"package": "cryptography"},
         ) from error
     try:
         found = pkcs12.load_pkcs12(data, None if password is None else password.encode())

@@ -226,5 +226,5 @@ def store_error(role: str, store: CertificateStore, text: str, hint: str = "") -
         f"{subject} {text}.",
         condition="TLS_FILES_INVALID",
         hint=hint or f"Check what {option} names, and {role}.type.",
-        facts={"option": option, "path": store.location or ""},
+        parameters={"option": option, "path": store.location or ""},
     )

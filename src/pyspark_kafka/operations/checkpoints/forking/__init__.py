@@ -1,7 +1,7 @@
 """Another checkpoint made of one: a new one that starts at an earlier or later place, or the same one moved there.
 
 - `places`: what a user names: a time, a batch, offsets.
-- `facts`, `log_bounds`: what the checkpoint and the brokers say; they read, and decide nothing.
+- `snapshot`, `log_bounds`: what the checkpoint and the brokers say; they read, and decide nothing.
 - `plan`: which files the other checkpoint has, and what follows; `state_files`, `identities` and
   `raw_log` are parts of it. Pure.
 - `explain`: a plan in words. Pure.

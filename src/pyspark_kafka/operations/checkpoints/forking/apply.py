@@ -46,7 +46,7 @@ def check_target(source: CheckpointFiles, target: CheckpointFiles) -> None:
             condition="CHECKPOINT_TARGET_INVALID",
             hint="Name a directory that is empty or does not exist"
             + (", or use `pyspark-kafka checkpoint rewind`." if source.overlap(target) == "itself" else "."),
-            facts={"location": target.shown, "reason": reason},
+            parameters={"location": target.shown, "reason": reason},
         )
 
 
@@ -80,7 +80,7 @@ def apply_fork(
                 f"in {target.shown} is not finished.",
                 condition="CHECKPOINT_IN_USE",
                 hint="Remove that directory; stop the query, and run the command again.",
-                facts={"location": source.shown, "name": name},
+                parameters={"location": source.shown, "name": name},
             )
     for name, data in {**plan.writes, **plan.creates}.items():
         target.replace(name, data)

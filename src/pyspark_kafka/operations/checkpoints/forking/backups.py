@@ -15,8 +15,8 @@ from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.operations.checkpoints.batches import OFFSETS
 from pyspark_kafka.operations.checkpoints.forking.apply import shared_reason
-from pyspark_kafka.operations.checkpoints.forking.facts import walk_files
 from pyspark_kafka.operations.checkpoints.forking.plan import METADATA
+from pyspark_kafka.operations.checkpoints.forking.snapshot import walk_files
 from pyspark_kafka.operations.checkpoints.unfinished import read_unfinished, shown_backup, unfinished_note
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def back_up(
             f"The backup {backup.shown} exists already. Nothing was changed.",
             condition="CHECKPOINT_TARGET_INVALID",
             hint="Run the command again: its name has the time of the next second.",
-            facts={"location": backup.shown},
+            parameters={"location": backup.shown},
         )
     for number, name in enumerate(_in_order(names), 1):
         if number % 100 == 0:
@@ -63,7 +63,7 @@ def back_up(
         if not backup.copy_from(files, name):
             raise changed_meanwhile(files, f"{name} was removed while it was backed up")
     for name in names:
-        was, now = backup.facts(name), files.facts(name)
+        was, now = backup.status(name), files.status(name)
         if was is None or now is None or was.size != now.size:
             raise changed_meanwhile(files, f"{name} changed while it was backed up")
     marker = json.dumps({"id": _query_id(files.read(METADATA)), "becomes": becomes})
@@ -84,7 +84,7 @@ def check_backup(files: CheckpointFiles, backup: CheckpointFiles) -> None:
             f"{files.shown} cannot be restored from {backup.shown}: {reason}. Nothing was changed.",
             condition="CHECKPOINT_TARGET_INVALID",
             hint="Name the directory that the rewind has written beside the checkpoint.",
-            facts={"location": backup.shown, "reason": reason},
+            parameters={"location": backup.shown, "reason": reason},
         )
     metadata, marker = backup.read(METADATA), _read_marker(backup)
     # A checkpoint may have no such file; a copy of it that was not finished has no marker.
@@ -95,7 +95,7 @@ def check_backup(files: CheckpointFiles, backup: CheckpointFiles) -> None:
             f"{backup.shown} is no whole backup of a checkpoint. Nothing was changed.",
             condition="CHECKPOINT_TARGET_INVALID",
             hint="Name the directory that the rewind has written beside the checkpoint.",
-            facts={"location": backup.shown},
+            parameters={"location": backup.shown},
         )
 
 
@@ -132,7 +132,7 @@ def check_belongs(files: CheckpointFiles, backup: CheckpointFiles) -> None:
         condition="CHECKPOINT_TARGET_INVALID",
         hint="Name the directory that the rewind has written beside the checkpoint. To replace the checkpoint all the "
         "same, pass --force.",
-        facts={"location": backup.shown, "reason": reason},
+        parameters={"location": backup.shown, "reason": reason},
     )
 
 
@@ -203,7 +203,7 @@ def changed_meanwhile(files: CheckpointFiles, what: str) -> CheckpointError:
         f"A query is writing checkpoint {files.shown}: {what}. The checkpoint is as the query left it.",
         condition="CHECKPOINT_IN_USE",
         hint="Stop the query, and run the command again.",
-        facts={"location": files.shown},
+        parameters={"location": files.shown},
     )
 
 
@@ -214,7 +214,7 @@ def _copy_back(files: CheckpointFiles, backup: CheckpointFiles, name: str) -> No
             "query starts there, as it is not whole.",
             condition="CHECKPOINT_REWIND_FAILED",
             hint="Let nobody change the backup, and restore it again; if it has lost files, restore another one.",
-            facts={"location": files.shown, "backup": backup.shown, "name": name},
+            parameters={"location": files.shown, "backup": backup.shown, "name": name},
         )
 
 

@@ -47,7 +47,7 @@ def describe_plan(plan: ForkPlan) -> list[str]:
 
 
 def _place(plan: ForkPlan) -> str:
-    place, facts = plan.request.place, plan.facts
+    place, snapshot = plan.request.place, plan.snapshot
     if isinstance(place, AtTime):
         where = f"at the first record of each partition from {place.said} on"
     elif isinstance(place, AfterBatch):
@@ -55,7 +55,9 @@ def _place(plan: ForkPlan) -> str:
     else:
         where = "at the named offsets; partitions that are not named stay where they are"
     subject = (
-        f"The query {facts.query_id} itself" if plan.request.in_place else f"A new query, made of {facts.query_id},"
+        f"The query {snapshot.query_id} itself"
+        if plan.request.in_place
+        else f"A new query, made of {snapshot.query_id},"
     )
     others = plan.positions.others
     kept = f" The sources {listed(others)} are not Kafka's and start where that batch left them." if others else ""
@@ -113,31 +115,33 @@ def _state(plan: ForkPlan) -> list[str]:
 
 
 def _identity(plan: ForkPlan) -> list[str]:
-    facts = plan.facts
+    snapshot = plan.snapshot
     if not plan.has_new_id:
         return [f"The query keeps its id; its next batch is {plan.next_batch}."]
     said = [f"Its id is {plan.query_id}. Its next batch is {plan.next_batch}."]
-    if plan.next_batch <= facts.last_number:
-        numbers = f"Batches {plan.next_batch} to {facts.last_number} have been before under these numbers."
+    if plan.next_batch <= snapshot.last_number:
+        numbers = f"Batches {plan.next_batch} to {snapshot.last_number} have been before under these numbers."
         said.append(f"{numbers} {_SINKS_BY_NUMBER}")
     return said
 
 
 def _sinks(plan: ForkPlan) -> list[str]:
-    facts = plan.facts
-    if facts.lane_record is not None:
-        group = printable(facts.lane_record.group_id)
+    snapshot = plan.snapshot
+    if snapshot.lane_record is not None:
+        group = printable(snapshot.lane_record.group_id)
         return [f"The query writes exactly once, with positions in the consumer group '{group}'. {_NEW_GROUP}"]
-    if facts.kind is CheckpointKind.SPARK_CONTINUOUS:
+    if snapshot.kind is CheckpointKind.SPARK_CONTINUOUS:
         return []
     return [_NEW_SINK if plan.has_new_id else _SAME_SINK]
 
 
 def _unfinished(plan: ForkPlan) -> list[str]:
-    facts = plan.facts
-    if not facts.finished:
+    snapshot = plan.snapshot
+    if not snapshot.finished:
         return ["No batch of the query is known to be finished: its position is where the first one begins."]
-    if facts.last_number > facts.finished[-1]:
-        said = f"Batch {facts.last_number} has begun and is not known to be finished: the sink may have records of it"
+    if snapshot.last_number > snapshot.finished[-1]:
+        said = (
+            f"Batch {snapshot.last_number} has begun and is not known to be finished: the sink may have records of it"
+        )
         return [f"{said} beyond the position that is shown."]
     return []

@@ -16,19 +16,19 @@ from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark_kafka.operations.checkpoints.forking.facts import CheckpointFacts
     from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
     from pyspark_kafka.operations.checkpoints.forking.places import Place
     from pyspark_kafka.operations.checkpoints.forking.positions import Positions
+    from pyspark_kafka.operations.checkpoints.forking.snapshot import CheckpointSnapshot
 
 
 def identities_at(
-    facts: CheckpointFacts, place: Place, positions: Positions, bounds: LogBounds | None
+    snapshot: CheckpointSnapshot, place: Place, positions: Positions, bounds: LogBounds | None
 ) -> dict[str, TopicIdentities]:
     """Return the ids of topics that belong to the offsets of a place, for each source that keeps ids.
 
     Args:
-        facts: of the checkpoint.
+        snapshot: of the checkpoint.
         place: where the other one starts.
         positions: the offsets there.
         bounds: what the brokers say; None if they were not asked.
@@ -38,14 +38,14 @@ def identities_at(
             stays at an offset of the former topic (condition CHECKPOINT_PLACE_INVALID).
     """
     found = {}
-    for source, kept in facts.topic_ids.items():
+    for source, kept in snapshot.topic_ids.items():
         if not kept.ids:
             continue
         ids = dict(kept.ids)
         # A batch is refused if it is from before the topics that are kept.
         if not isinstance(place, AfterBatch):
             stays = {each.topic_partition.topic for each in positions.moves if each.source == source and each.stays}
-            _check_restart(facts, source, stays)
+            _check_restart(snapshot, source, stays)
             now = {} if bounds is None else bounds.topic_ids
             ids |= {topic: now[topic] for topic in ids if topic in now and topic not in stays}
         found[source] = TopicIdentities(ids)
@@ -65,22 +65,22 @@ def recreated_topics(identities: Mapping[str, TopicIdentities], bounds: LogBound
     )
 
 
-def _check_restart(facts: CheckpointFacts, source: str, stays: set[str]) -> None:
+def _check_restart(snapshot: CheckpointSnapshot, source: str, stays: set[str]) -> None:
     """Refuse former offsets where the ids are those of the new topics already: nothing would tell the two apart."""
-    kept = facts.topic_ids[source]
-    last = facts.finished[-1] if facts.finished else -1
-    begun = facts.restarts.get(source, -2) >= last
-    position = facts.position.get(source)
+    kept = snapshot.topic_ids[source]
+    last = snapshot.finished[-1] if snapshot.finished else -1
+    begun = snapshot.restarts.get(source, -2) >= last
+    position = snapshot.position.get(source)
     if position is not None:
         begun = begun or kept.restart_end == f"from {type(position)(position.partitions).json()}"
     former = sorted(stays.intersection(kept.restarted))
     if begun and former:
         raise CheckpointError(
-            f"Topics of checkpoint {facts.location} were recreated: {listed(former)}. The batch that begins to read "
+            f"Topics of checkpoint {snapshot.location} were recreated: {listed(former)}. The batch that begins to read "
             "them again is not finished, and not each of their partitions gets an offset of the topic that there is "
             "now: the query would read the new topic at an offset of the former one.",
             condition="CHECKPOINT_PLACE_INVALID",
             hint="Name every partition of these topics with --offsets (-2 is the start of the log), use --at, or let "
             "the query finish that batch first.",
-            facts={"location": facts.location, "topics": listed(former)},
+            parameters={"location": snapshot.location, "topics": listed(former)},
         )

@@ -82,7 +82,7 @@ def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> AtTime:
             f"--at '{text[:100]}' is not a time: {error}.",
             condition="ARGUMENT_INVALID",
             hint='Write "2 hours ago", 2h, or 2026-01-31T22:15:00Z.',
-            facts={"at": text[:100]},
+            parameters={"at": text[:100]},
         ) from error
     seconds = looks_like_seconds(at_ms) if given.isdigit() else None
     note = f" ({seconds})" if seconds else ""

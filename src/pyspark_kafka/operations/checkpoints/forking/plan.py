@@ -33,9 +33,9 @@ from pyspark_kafka.sink.driver.lane_record_file import NAME as LANE_RECORD
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark_kafka.operations.checkpoints.forking.facts import CheckpointFacts
     from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
     from pyspark_kafka.operations.checkpoints.forking.places import Place
+    from pyspark_kafka.operations.checkpoints.forking.snapshot import CheckpointSnapshot
 
 METADATA = "metadata"
 _CONTINUOUS_STATE = "continuous/state/"
@@ -76,7 +76,7 @@ class ForkPlan:
     """Another checkpoint, before a file of it is written.
 
     Attributes:
-        facts: of the checkpoint that it is made of.
+        snapshot: of the checkpoint that it is made of.
         request: what is to be made.
         positions: where it starts.
         query_id: of the query that it is for.
@@ -89,7 +89,7 @@ class ForkPlan:
         recreated: topics that are not those that the query has read, and whose offsets are those of the former ones.
     """
 
-    facts: CheckpointFacts
+    snapshot: CheckpointSnapshot
     request: ForkRequest
     positions: Positions
     query_id: str
@@ -104,7 +104,7 @@ class ForkPlan:
     @property
     def has_new_id(self) -> bool:
         """Return whether the id is another one than that of the checkpoint."""
-        return self.query_id != self.facts.query_id
+        return self.query_id != self.snapshot.query_id
 
     @property
     def metadata(self) -> bytes:
@@ -112,11 +112,11 @@ class ForkPlan:
         return json.dumps({"id": self.query_id}, separators=(",", ":")).encode()
 
 
-def plan_fork(facts: CheckpointFacts, request: ForkRequest, bounds: LogBounds | None) -> ForkPlan:
+def plan_fork(snapshot: CheckpointSnapshot, request: ForkRequest, bounds: LogBounds | None) -> ForkPlan:
     """Return the checkpoint from which a query starts at a place.
 
     Args:
-        facts: of the checkpoint.
+        snapshot: of the checkpoint.
         request: what is to be made.
         bounds: what the brokers say about its partitions; None if they were not asked.
 
@@ -125,22 +125,26 @@ def plan_fork(facts: CheckpointFacts, request: ForkRequest, bounds: LogBounds | 
             would be read at an offset of the former one.
         OptionError: offsets are not those of the query, or outside of the log.
     """
-    positions = resolve_place(facts, request.place, bounds)
-    if facts.kind is CheckpointKind.CONTINUOUS:
-        plan = _plan_continuous(facts, request, positions)
-    elif not facts.state_files:
-        plan = _plan_next(facts, request, positions, StateHandling.NONE)
+    positions = resolve_place(snapshot, request.place, bounds)
+    if snapshot.kind is CheckpointKind.CONTINUOUS:
+        plan = _plan_continuous(snapshot, request, positions)
+    elif not snapshot.state_files:
+        plan = _plan_next(snapshot, request, positions, StateHandling.NONE)
     elif request.drop_state:
-        plan = _plan_dropped(facts, request, positions)
+        plan = _plan_dropped(snapshot, request, positions)
     else:
-        plan = _plan_carried(facts, request, positions)
+        plan = _plan_carried(snapshot, request, positions)
     return _with_sources(plan, bounds)
 
 
-def _plan_next(facts: CheckpointFacts, request: ForkRequest, positions: Positions, state: StateHandling) -> ForkPlan:
+def _plan_next(
+    snapshot: CheckpointSnapshot, request: ForkRequest, positions: Positions, state: StateHandling
+) -> ForkPlan:
     """Add a finished batch after the last number that was used; it reads nothing, and ends at the place."""
-    number = facts.last_number + 1
-    template = facts.last if facts.wanted is None or not isinstance(request.place, AfterBatch) else facts.wanted
+    number = snapshot.last_number + 1
+    template = (
+        snapshot.last if snapshot.wanted is None or not isinstance(request.place, AfterBatch) else snapshot.wanted
+    )
     ends = {source: offset.json() for source, offset in positions.offsets().items()}
     conf = {**(template.offsets.value("conf") or {}), MOVED: "true"}
     offsets = template.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=request.now_ms, conf=conf)
@@ -148,100 +152,102 @@ def _plan_next(facts: CheckpointFacts, request: ForkRequest, positions: Position
     commit = template.commit.with_metadata(nextBatchWatermarkMs=0)
     creates: dict[str, bytes] = {}
     # Spark takes the batch before the last one for the start of the last one, and it must be there.
-    has_last = request.in_place and f"{OFFSETS}/{number - 1}" in facts.files
-    if request.in_place and not has_last and f"{COMMITS}/{number - 1}" in facts.files:
+    has_last = request.in_place and f"{OFFSETS}/{number - 1}" in snapshot.files
+    if request.in_place and not has_last and f"{COMMITS}/{number - 1}" in snapshot.files:
         # A commit without offsets is in the way of the batch before the last one.
         number += 1
     numbers = (number,) if has_last else (number - 1, number)
     for each in numbers:
         creates |= {f"{OFFSETS}/{each}": offsets.to_bytes(), f"{COMMITS}/{each}": commit.to_bytes()}
-    keeps_id = request.in_place and facts.lane_record is None and facts.query_id is not None
+    keeps_id = request.in_place and snapshot.lane_record is None and snapshot.query_id is not None
     writes: dict[str, bytes] = {}
-    removals = (LANE_RECORD,) if request.in_place and facts.lane_record is not None else ()
-    if facts.kind is CheckpointKind.CONTINUOUS or (request.in_place and facts.is_owned):
+    removals = (LANE_RECORD,) if request.in_place and snapshot.lane_record is not None else ()
+    if snapshot.kind is CheckpointKind.CONTINUOUS or (request.in_place and snapshot.is_owned):
         # A continuous query that still runs ends when it sees another owner.
         writes[OWNER] = owner_bytes(request.new_query_id)
-    query_id = facts.query_id if keeps_id and facts.query_id else request.new_query_id
-    copies = () if request.in_place else tuple(name for name in facts.files if name.startswith(_COPIED))
-    return ForkPlan(facts, request, positions, query_id, number + 1, state, creates, writes, copies, removals)
+    query_id = snapshot.query_id if keeps_id and snapshot.query_id else request.new_query_id
+    copies = () if request.in_place else tuple(name for name in snapshot.files if name.startswith(_COPIED))
+    return ForkPlan(snapshot, request, positions, query_id, number + 1, state, creates, writes, copies, removals)
 
 
-def _plan_continuous(facts: CheckpointFacts, request: ForkRequest, positions: Positions) -> ForkPlan:
+def _plan_continuous(snapshot: CheckpointSnapshot, request: ForkRequest, positions: Positions) -> ForkPlan:
     """Plan for a continuous query: the versions of its states have names of their own, so numbers continue."""
-    if facts.last_state is None:
-        return _plan_next(facts, request, positions, StateHandling.NONE)
+    if snapshot.last_state is None:
+        return _plan_next(snapshot, request, positions, StateHandling.NONE)
     if request.drop_state:
-        plan = _plan_next(facts, request, positions, StateHandling.DROPPED)
-        text = _without_heads(facts, facts.last_state)
+        plan = _plan_next(snapshot, request, positions, StateHandling.DROPPED)
+        text = _without_heads(snapshot, snapshot.last_state)
         carried: tuple[str, ...] = ()
     else:
-        wanted = facts.wanted if isinstance(request.place, AfterBatch) else None
+        wanted = snapshot.wanted if isinstance(request.place, AfterBatch) else None
         if wanted is None or wanted.state is None:
-            raise _not_carried(facts, request, "The checkpoint has the states after whole epochs only")
-        plan = _plan_next(facts, request, positions, StateHandling.CARRIED)
+            raise _not_carried(snapshot, request, "The checkpoint has the states after whole epochs only")
+        plan = _plan_next(snapshot, request, positions, StateHandling.CARRIED)
         text = wanted.state
         carried = tuple(
-            name for name in facts.files if name.startswith(_CONTINUOUS_STATE) and _epoch_of(name) <= wanted.batch_id
+            name for name in snapshot.files if name.startswith(_CONTINUOUS_STATE) and _epoch_of(name) <= wanted.batch_id
         )
-        _check_heads(facts, wanted.batch_id, text, carried)
+        _check_heads(snapshot, wanted.batch_id, text, carried)
     creates = {f"{VERSIONS}/{plan.next_batch - 1}": text.encode(), **plan.creates}
     return replace(plan, creates=creates, copies=plan.copies if request.in_place else (*plan.copies, *carried))
 
 
-def _plan_dropped(facts: CheckpointFacts, request: ForkRequest, positions: Positions) -> ForkPlan:
+def _plan_dropped(snapshot: CheckpointSnapshot, request: ForkRequest, positions: Positions) -> ForkPlan:
     """Plan batch 0, which reads nothing: only batch 0 begins with an empty state."""
     if positions.others:
         raise CheckpointError(
-            f"State cannot be dropped in checkpoint {facts.location}: the query also reads sources that are not "
+            f"State cannot be dropped in checkpoint {snapshot.location}: the query also reads sources that are not "
             f"Kafka's ({listed(positions.others)}), and those begin again with batch 0.",
             condition="CHECKPOINT_OTHER_SOURCES",
             hint="Leave --drop-state out, or start the query with a new checkpointLocation.",
-            facts={"location": facts.location},
+            parameters={"location": snapshot.location},
         )
     offsets = positions.offsets()
     # The start is in the end as well: a source that does not know its checkpoint finds it there.
     ends = {source: KafkaSourceOffset(each.partitions, each.partitions).json() for source, each in offsets.items()}
-    planned = facts.last.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=request.now_ms).with_ends(ends)
-    copies = () if request.in_place else tuple(name for name in facts.files if name.startswith(_COPIED))
-    removals = _numbered(facts, 0) if request.in_place else ()
+    planned = snapshot.last.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=request.now_ms).with_ends(ends)
+    copies = () if request.in_place else tuple(name for name in snapshot.files if name.startswith(_COPIED))
+    removals = _numbered(snapshot, 0) if request.in_place else ()
     if request.in_place:
-        removals = (*removals, *facts.state_files, *([LANE_RECORD] if facts.lane_record is not None else []))
+        removals = (*removals, *snapshot.state_files, *([LANE_RECORD] if snapshot.lane_record is not None else []))
     return ForkPlan(
-        facts, request, positions, request.new_query_id, 0, StateHandling.DROPPED,
+        snapshot, request, positions, request.new_query_id, 0, StateHandling.DROPPED,
         {f"{OFFSETS}/0": planned.to_bytes()}, {}, copies, removals,
     )  # fmt: skip
 
 
-def _plan_carried(facts: CheckpointFacts, request: ForkRequest, positions: Positions) -> ForkPlan:
+def _plan_carried(snapshot: CheckpointSnapshot, request: ForkRequest, positions: Positions) -> ForkPlan:
     """Keep the number of the batch: the state that the next one reads has it as its version."""
-    wanted = facts.wanted if isinstance(request.place, AfterBatch) else None
+    wanted = snapshot.wanted if isinstance(request.place, AfterBatch) else None
     if wanted is None:
-        raise _not_carried(facts, request, "The checkpoint has the states after whole batches only")
+        raise _not_carried(snapshot, request, "The checkpoint has the states after whole batches only")
     version = wanted.batch_id + 1
-    judged = judge_state(facts.state_files, version)
+    judged = judge_state(snapshot.state_files, version)
     if judged.by_unique_id or wanted.commit.value("stateUniqueIds"):
         raise _not_carried(
-            facts, request, "Versions of the state have ids of their own (spark.sql.streaming.stateStore."
+            snapshot, request, "Versions of the state have ids of their own (spark.sql.streaming.stateStore."
             "checkpointFormatVersion is 2), which are not carried", hint_batch=False,
         )  # fmt: skip
     if judged.missing:
-        whole = [each - 1 for each in whole_versions(facts.state_files, [number + 1 for number in facts.finished])]
+        whole = [
+            each - 1 for each in whole_versions(snapshot.state_files, [number + 1 for number in snapshot.finished])
+        ]
         where = listed(judged.missing)
         there = f"it is after batch {listed(whole[::-1])}" if whole else "it is after none of the batches"
         reason = f"The state after batch {wanted.batch_id} is not whole in {where}; {there}"
-        raise _not_carried(facts, request, reason, hint_batch=bool(whole))
+        raise _not_carried(snapshot, request, reason, hint_batch=bool(whole))
     kept = tuple(
         name
-        for name in facts.files
+        for name in snapshot.files
         if name.startswith((f"{OFFSETS}/", f"{COMMITS}/"))
         and is_batch_name(number := name.rpartition("/")[2])
         and int(number) <= wanted.batch_id
     )
-    copies = (*kept, *(name for name in facts.files if name.startswith(_COPIED)), *judged.kept)
-    removals = (*_numbered(facts, wanted.batch_id + 1), *judged.later)
-    has_record = [LANE_RECORD] if facts.lane_record is not None else []
+    copies = (*kept, *(name for name in snapshot.files if name.startswith(_COPIED)), *judged.kept)
+    removals = (*_numbered(snapshot, wanted.batch_id + 1), *judged.later)
+    has_record = [LANE_RECORD] if snapshot.lane_record is not None else []
     return ForkPlan(
-        facts, request, positions, request.new_query_id, version, StateHandling.CARRIED, {}, {},
+        snapshot, request, positions, request.new_query_id, version, StateHandling.CARRIED, {}, {},
         () if request.in_place else copies, (*removals, *has_record) if request.in_place else (),
     )  # fmt: skip
 
@@ -249,7 +255,7 @@ def _plan_carried(facts: CheckpointFacts, request: ForkRequest, positions: Posit
 def _with_sources(plan: ForkPlan, bounds: LogBounds | None) -> ForkPlan:
     """Add the files that sources of Kafka keep: where they begin, and the ids of their topics."""
     writes, copies = dict(plan.writes), list(plan.copies)
-    identities = identities_at(plan.facts, plan.request.place, plan.positions, bounds)
+    identities = identities_at(plan.snapshot, plan.request.place, plan.positions, bounds)
     for source, offset in plan.positions.offsets().items():
         directory = f"sources/{source}"
         begins = f"{directory}/0"
@@ -257,16 +263,16 @@ def _with_sources(plan: ForkPlan, bounds: LogBounds | None) -> ForkPlan:
         if not plan.request.in_place or (plan.state is StateHandling.DROPPED and plan.next_batch == 0):
             writes[begins] = encode(offset)
         ids = identities.get(source)
-        if ids is not None and (not plan.request.in_place or ids != plan.facts.topic_ids[source]):
+        if ids is not None and (not plan.request.in_place or ids != plan.snapshot.topic_ids[source]):
             writes[f"{directory}/topic-ids"] = ids.to_bytes()
     copies = [name for name in copies if name not in writes]
     return replace(plan, writes=writes, copies=tuple(copies), recreated=tuple(recreated_topics(identities, bounds)))
 
 
-def _numbered(facts: CheckpointFacts, first: int) -> tuple[str, ...]:
+def _numbered(snapshot: CheckpointSnapshot, first: int) -> tuple[str, ...]:
     """Return the files of batches from a number on, in Spark's logs and in those of sinks."""
     found = []
-    for name in facts.files:
+    for name in snapshot.files:
         directory, _, base = name.rpartition("/")
         if directory in (OFFSETS, COMMITS, _SINK_LOG) and is_batch_name(base) and int(base) >= first:
             found.append(name)
@@ -279,20 +285,20 @@ def _epoch_of(name: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _without_heads(facts: CheckpointFacts, text: str) -> str:
+def _without_heads(snapshot: CheckpointSnapshot, text: str) -> str:
     try:
         return json.dumps({**json.loads(text), "heads": {}}, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError) as error:
-        raise _malformed_versions(facts, facts.last.batch_id) from error
+        raise _malformed_versions(snapshot, snapshot.last.batch_id) from error
 
 
-def _check_heads(facts: CheckpointFacts, epoch: int, text: str, carried: tuple[str, ...]) -> None:
+def _check_heads(snapshot: CheckpointSnapshot, epoch: int, text: str, carried: tuple[str, ...]) -> None:
     """Refuse states of which a file is missing, as far as their names tell."""
     try:
         heads: Mapping[str, str] = json.loads(text)["heads"]
         stems = {directory: version.rpartition(".")[0] for directory, version in heads.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _malformed_versions(facts, epoch) from error
+        raise _malformed_versions(snapshot, epoch) from error
     names = set(carried)
     missing = [
         directory
@@ -301,32 +307,32 @@ def _check_heads(facts: CheckpointFacts, epoch: int, text: str, carried: tuple[s
     ]
     if missing:
         raise CheckpointError(
-            f"The states after epoch {epoch} of checkpoint {facts.location} are not whole: {listed(missing)} misses "
+            f"The states after epoch {epoch} of checkpoint {snapshot.location} are not whole: {listed(missing)} misses "
             "files.",
             condition="CHECKPOINT_STATE_NOT_CARRIED",
             hint="Use a later epoch, or --drop-state.",
-            facts={"location": facts.location, "epoch": epoch},
+            parameters={"location": snapshot.location, "epoch": epoch},
         )
 
 
-def _malformed_versions(facts: CheckpointFacts, epoch: int) -> CheckpointError:
+def _malformed_versions(snapshot: CheckpointSnapshot, epoch: int) -> CheckpointError:
     return CheckpointError(
-        f"{VERSIONS}/{epoch} of checkpoint {facts.location} is malformed: it has no versions of states.",
+        f"{VERSIONS}/{epoch} of checkpoint {snapshot.location} is malformed: it has no versions of states.",
         condition="CHECKPOINT_LOG_INVALID",
         hint="Restore the checkpoint from a copy, or choose another epoch.",
-        facts={"location": facts.location},
+        parameters={"location": snapshot.location},
     )
 
 
 def _not_carried(
-    facts: CheckpointFacts, request: ForkRequest, reason: str, *, hint_batch: bool = True
+    snapshot: CheckpointSnapshot, request: ForkRequest, reason: str, *, hint_batch: bool = True
 ) -> CheckpointError:
     batch = "Use --batch N of a batch whose state is there, or pass" if hint_batch else "Pass"
     return CheckpointError(
-        f"The query of checkpoint {facts.location} keeps state, and the state of the place where it is to start is not "
-        f"there. {reason}. With the state of another place, results would be wrong.",
+        f"The query of checkpoint {snapshot.location} keeps state, and the state of the place where it is to start is "
+        f"not there. {reason}. With the state of another place, results would be wrong.",
         condition="CHECKPOINT_STATE_NOT_CARRIED",
         hint=f"{batch} --drop-state to start with an empty state: sums and counts then begin at zero, repeats of "
         "earlier records are not noticed, and joins find nothing from before.",
-        facts={"location": facts.location, "in_place": request.in_place},
+        parameters={"location": snapshot.location, "in_place": request.in_place},
     )

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.offsets import PartitionEdge
-    from pyspark_kafka.operations.checkpoints.forking.facts import CheckpointFacts
     from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
     from pyspark_kafka.operations.checkpoints.forking.places import AtOffsets, Place
+    from pyspark_kafka.operations.checkpoints.forking.snapshot import CheckpointSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class Positions:
         return {source: KafkaSourceOffset(partitions) for source, partitions in found.items()}
 
 
-def resolve_place(facts: CheckpointFacts, place: Place, bounds: LogBounds | None) -> Positions:
+def resolve_place(snapshot: CheckpointSnapshot, place: Place, bounds: LogBounds | None) -> Positions:
     """Return where each partition starts.
 
     Args:
-        facts: of the checkpoint.
+        snapshot: of the checkpoint.
         place: as the user named it.
         bounds: of the partitions of the checkpoint; None if the brokers were not asked.
 
@@ -107,68 +107,70 @@ def resolve_place(facts: CheckpointFacts, place: Place, bounds: LogBounds | None
         OptionError: offsets of other partitions than the query reads, or outside of the log.
     """
     if isinstance(place, AfterBatch):
-        return _after_batch(facts, place.batch_id, bounds)
-    others = [name for name, end in facts.last.ends.items() if end.is_other]
+        return _after_batch(snapshot, place.batch_id, bounds)
+    others = [name for name, end in snapshot.last.ends.items() if end.is_other]
     if others:
         raise CheckpointError(
-            f"The query of checkpoint {facts.location} also reads sources that are not Kafka's: {listed(others)}. "
+            f"The query of checkpoint {snapshot.location} also reads sources that are not Kafka's: {listed(others)}. "
             "Where they stood at another place only their own batches tell.",
             condition="CHECKPOINT_OTHER_SOURCES",
-            hint=f"Use --batch N, where all sources are as they were. {_kept(facts)}",
-            facts={"location": facts.location, "sources": listed(others)},
+            hint=f"Use --batch N, where all sources are as they were. {_kept(snapshot)}",
+            parameters={"location": snapshot.location, "sources": listed(others)},
         )
-    unknown = [name for name, end in facts.last.ends.items() if end.offset is not None and name not in facts.position]
+    unknown = [
+        name for name, end in snapshot.last.ends.items() if end.offset is not None and name not in snapshot.position
+    ]
     if unknown:
         # Without a position only the end of the batch would be left: its records would be taken for read.
         raise CheckpointError(
-            f"No batch of the query of checkpoint {facts.location} is finished, and the checkpoint does not keep where "
-            f"the first one begins in source {listed(unknown)}: records of that batch would be skipped.",
+            f"No batch of the query of checkpoint {snapshot.location} is finished, and the checkpoint does not keep "
+            f"where the first one begins in source {listed(unknown)}: records of that batch would be skipped.",
             condition="CHECKPOINT_PLACE_INVALID",
             hint="Start the query with a new checkpointLocation, and startingTimestamp or startingOffsets; or let it "
             "finish its first batch.",
-            facts={"location": facts.location, "sources": listed(unknown)},
+            parameters={"location": snapshot.location, "sources": listed(unknown)},
         )
     if isinstance(place, AtTime):
-        return _at_time(facts, place, _asked(bounds))
-    return _at_offsets(facts, place, bounds)
+        return _at_time(snapshot, place, _asked(bounds))
+    return _at_offsets(snapshot, place, bounds)
 
 
-def partitions_of(facts: CheckpointFacts) -> set[TopicPartition]:
+def partitions_of(snapshot: CheckpointSnapshot) -> set[TopicPartition]:
     """Return the partitions of all sources, now and at the batch that is asked for."""
-    now = {each for offset in facts.position.values() for each in offset.partitions}
-    ends = () if facts.wanted is None else facts.wanted.ends.values()
+    now = {each for offset in snapshot.position.values() for each in offset.partitions}
+    ends = () if snapshot.wanted is None else snapshot.wanted.ends.values()
     return now.union(*(end.offset.partitions for end in ends if end.offset is not None))
 
 
-def _after_batch(facts: CheckpointFacts, batch_id: int, bounds: LogBounds | None) -> Positions:
-    if facts.wanted is None:
+def _after_batch(snapshot: CheckpointSnapshot, batch_id: int, bounds: LogBounds | None) -> Positions:
+    if snapshot.wanted is None:
         raise CheckpointError(
-            f"Batch {batch_id} is not kept as a finished one by checkpoint {facts.location}.",
+            f"Batch {batch_id} is not kept as a finished one by checkpoint {snapshot.location}.",
             condition="CHECKPOINT_PLACE_INVALID",
-            hint=f"{_kept(facts)} Spark keeps as many as spark.sql.streaming.minBatchesToRetain says; --at and "
+            hint=f"{_kept(snapshot)} Spark keeps as many as spark.sql.streaming.minBatchesToRetain says; --at and "
             "--offsets need none of them.",
-            facts={"location": facts.location, "batch_id": batch_id},
+            parameters={"location": snapshot.location, "batch_id": batch_id},
         )
-    restarted = {source: after for source, after in facts.restarts.items() if after >= batch_id}
+    restarted = {source: after for source, after in snapshot.restarts.items() if after >= batch_id}
     if restarted:
-        topics = sorted({topic for source in restarted for topic in facts.topic_ids[source].restarted})
+        topics = sorted({topic for source in restarted for topic in snapshot.topic_ids[source].restarted})
         raise CheckpointError(
             f"After batch {batch_id} these topics were recreated: {listed(topics)}. The offsets of the batch are those "
             "of the former topics, whose records are gone.",
             condition="CHECKPOINT_PLACE_INVALID",
             hint="Use --at or --offsets, which look into the topics of this moment.",
-            facts={"location": facts.location, "batch_id": batch_id},
+            parameters={"location": snapshot.location, "batch_id": batch_id},
         )
     moves, sources, others = [], [], []
-    for source, end in facts.wanted.ends.items():
+    for source, end in snapshot.wanted.ends.items():
         if end.offset is None:
             others.extend([source] if end.text is not None else [])
             continue
         sources.append(source)
-        now = facts.position[source].partitions if source in facts.position else {}
+        now = snapshot.position[source].partitions if source in snapshot.position else {}
         moves += [_move(source, each, now.get(each), to, bounds) for each, to in end.offset.partitions.items()]
         moves += [
-            _move(source, each, done, _start_of_new(facts, each, bounds), bounds, is_new=True)
+            _move(source, each, done, _start_of_new(snapshot, each, bounds), bounds, is_new=True)
             for each, done in now.items()
             if each not in end.offset.partitions and (bounds is None or each not in bounds.gone)
         ]
@@ -180,24 +182,24 @@ def _after_batch(facts: CheckpointFacts, batch_id: int, bounds: LogBounds | None
     return Positions(tuple(moves), tuple(sources), tuple(others), tuple(notes), bounds is not None)
 
 
-def _start_of_new(facts: CheckpointFacts, topic_partition: TopicPartition, bounds: LogBounds | None) -> int:
+def _start_of_new(snapshot: CheckpointSnapshot, topic_partition: TopicPartition, bounds: LogBounds | None) -> int:
     """Return where a query begins in a partition that it finds.
 
     To micro-batches a log begins at 0, or has lost records. Continuous queries begin at its first offset, whichever
     that is.
     """
-    return 0 if bounds is None or facts.kind is CheckpointKind.MICRO_BATCH else bounds.earliest[topic_partition]
+    return 0 if bounds is None or snapshot.kind is CheckpointKind.MICRO_BATCH else bounds.earliest[topic_partition]
 
 
-def _at_time(facts: CheckpointFacts, place: AtTime, bounds: LogBounds) -> Positions:
+def _at_time(snapshot: CheckpointSnapshot, place: AtTime, bounds: LogBounds) -> Positions:
     moves, at_start = [], []
     notes: list[str] = []
     if place.is_future:
         notes.append("The time has not come yet: every partition starts at the end of its log.")
-    for source, each, now in _partitions(facts):
+    for source, each, now in _partitions(snapshot):
         last = bounds.last_start(each)
         to = now if last is None else min(bounds.at.get(each, last), last)
-        moves.append(_in_topic_of_now(facts, _move(source, each, now, to, bounds, stays=last is None), bounds))
+        moves.append(_in_topic_of_now(snapshot, _move(source, each, now, to, bounds, stays=last is None), bounds))
         if last is not None and 0 < bounds.earliest[each] == to:
             at_start.append(each)
     if at_start:
@@ -207,22 +209,22 @@ def _at_time(facts: CheckpointFacts, place: AtTime, bounds: LogBounds) -> Positi
             "one that is kept, if there were any, are lost."
         )
     notes += [*_recreated(moves), *_gone(bounds)]
-    return Positions(tuple(moves), tuple(facts.position), notes=tuple(notes), is_asked=True)
+    return Positions(tuple(moves), tuple(snapshot.position), notes=tuple(notes), is_asked=True)
 
 
-def _at_offsets(facts: CheckpointFacts, place: AtOffsets, bounds: LogBounds | None) -> Positions:
+def _at_offsets(snapshot: CheckpointSnapshot, place: AtOffsets, bounds: LogBounds | None) -> Positions:
     named = place.offsets
-    known = list(_partitions(facts))
+    known = list(_partitions(snapshot))
     topics = {each.topic for _, each, _ in known}
     others = {str(each) for each in named.partitions.keys() - {each for _, each, _ in known}}
     unknown = sorted(others | named.topics.keys() - topics)
     if unknown:
         raise OptionError(
-            f"--offsets names what the query of checkpoint {facts.location} has not read: {listed(unknown)}. It has "
+            f"--offsets names what the query of checkpoint {snapshot.location} has not read: {listed(unknown)}. It has "
             f"read {listed(sorted({each for _, each, _ in known}), noun='partitions')}.",
             condition="CHECKPOINT_OFFSETS_INVALID",
             hint="Name partitions that it has read; others are read from their beginning as soon as they are found.",
-            facts={"unknown": listed(unknown)},
+            parameters={"unknown": listed(unknown)},
         )
     moves, wrong, open_behind = [], [], []
     for source, each, now in known:
@@ -230,7 +232,7 @@ def _at_offsets(facts: CheckpointFacts, place: AtOffsets, bounds: LogBounds | No
         to = now if edge is None else _edge(each, edge, bounds)
         is_there = bounds is None or each in bounds.latest
         move = _move(source, each, now, to, bounds, stays=edge is None or not is_there)
-        move = _in_topic_of_now(facts, move, bounds)
+        move = _in_topic_of_now(snapshot, move, bounds)
         moves.append(move)
         if edge is not None and move.end is not None and move.earliest is not None:
             wrong += [] if move.earliest <= to <= move.end else [move]
@@ -241,7 +243,7 @@ def _at_offsets(facts: CheckpointFacts, place: AtOffsets, bounds: LogBounds | No
             f"--offsets names offsets that the logs do not have: {texts}.",
             condition="CHECKPOINT_OFFSETS_INVALID",
             hint="Use an offset within the log, -2 for its start, or -1 for its end.",
-            facts={"partitions": len(wrong)},
+            parameters={"partitions": len(wrong)},
         )
     notes = () if bounds is None else (*_recreated(moves), *_gone(bounds))
     if open_behind:
@@ -250,7 +252,7 @@ def _at_offsets(facts: CheckpointFacts, place: AtOffsets, bounds: LogBounds | No
             "kafka.isolation.level read_committed finds the end of the log before them, and reports lost records."
         )
         notes = (*notes, note)
-    return Positions(tuple(moves), tuple(facts.position), notes=notes, is_asked=bounds is not None)
+    return Positions(tuple(moves), tuple(snapshot.position), notes=notes, is_asked=bounds is not None)
 
 
 def _edge(topic_partition: TopicPartition, edge: PartitionEdge, bounds: LogBounds | None) -> int:
@@ -264,7 +266,7 @@ def _edge(topic_partition: TopicPartition, edge: PartitionEdge, bounds: LogBound
             f"--offsets names the {'start' if is_start else 'end'} of {topic_partition}, which does not exist.",
             condition="CHECKPOINT_OFFSETS_INVALID",
             hint="Leave it out: its position stays as it is, and the query says what its loss means.",
-            facts={"topic_partition": topic_partition},
+            parameters={"topic_partition": topic_partition},
         )
     return found
 
@@ -280,8 +282,10 @@ def _asked(bounds: LogBounds | None) -> LogBounds:
     return bounds
 
 
-def _partitions(facts: CheckpointFacts) -> list[tuple[str, TopicPartition, int]]:
-    return [(source, each, now) for source, offset in facts.position.items() for each, now in offset.partitions.items()]
+def _partitions(snapshot: CheckpointSnapshot) -> list[tuple[str, TopicPartition, int]]:
+    return [
+        (source, each, now) for source, offset in snapshot.position.items() for each, now in offset.partitions.items()
+    ]
 
 
 def _move(
@@ -299,12 +303,12 @@ def _move(
     return PartitionMove(source, topic_partition, now, to, earliest, end, stays, is_new)
 
 
-def _in_topic_of_now(facts: CheckpointFacts, move: PartitionMove, bounds: LogBounds | None) -> PartitionMove:
+def _in_topic_of_now(snapshot: CheckpointSnapshot, move: PartitionMove, bounds: LogBounds | None) -> PartitionMove:
     """Return a move, marked if it goes from a topic that is gone into the one that has its name now."""
-    if move.stays or bounds is None or move.source not in facts.topic_ids:
+    if move.stays or bounds is None or move.source not in snapshot.topic_ids:
         return move
     topic = move.topic_partition.topic
-    kept, now = facts.topic_ids[move.source].ids.get(topic), bounds.topic_ids.get(topic)
+    kept, now = snapshot.topic_ids[move.source].ids.get(topic), bounds.topic_ids.get(topic)
     return move if kept is None or now is None or kept == now else replace(move, is_recreated=True)
 
 
@@ -328,10 +332,10 @@ def _gone(bounds: LogBounds, partitions: Collection[TopicPartition] | None = Non
     return (f"These partitions do not exist any more: {gone}. Their positions stay; the query says what that means.",)
 
 
-def _kept(facts: CheckpointFacts) -> str:
-    if not facts.finished:
+def _kept(snapshot: CheckpointSnapshot) -> str:
+    if not snapshot.finished:
         return "No batch is finished."
-    first, last = facts.finished[0], facts.finished[-1]
-    if last - first + 1 == len(facts.finished):
+    first, last = snapshot.finished[0], snapshot.finished[-1]
+    if last - first + 1 == len(snapshot.finished):
         return f"Batch {first} is there." if first == last else f"Batches {first} to {last} are there."
-    return f"These batches are there: {listed(facts.finished[::-1])}."
+    return f"These batches are there: {listed(snapshot.finished[::-1])}."

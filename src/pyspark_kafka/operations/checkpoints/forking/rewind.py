@@ -49,12 +49,12 @@ def seconds_since_written(files: CheckpointFiles, now_s: Callable[[], float] = t
         if directory == MESSAGES:
             latest = sorted(names.files, key=lambda name: epoch_of_messages(name) or 0)[-1:]
         for name in (*latest, *(each for each in names.hidden if each.endswith(".tmp"))):
-            facts = files.facts(f"{directory}/{name}")
-            newest += [facts.modified_ms] if facts is not None and facts.modified_ms is not None else []
+            status = files.status(f"{directory}/{name}")
+            newest += [status.modified_ms] if status is not None and status.modified_ms is not None else []
     for name in _newest_states(files):
-        facts = files.facts(name)
-        newest += [facts.modified_ms] if facts is not None and facts.modified_ms is not None else []
-    owner = files.facts(OWNER)
+        status = files.status(name)
+        newest += [status.modified_ms] if status is not None and status.modified_ms is not None else []
+    owner = files.status(OWNER)
     newest += [owner.modified_ms] if owner is not None and owner.modified_ms is not None else []
     return None if not newest else max(0.0, now_s() - max(newest) / 1000)
 
@@ -85,7 +85,7 @@ def check_quiet(
             condition="CHECKPOINT_IN_USE",
             hint=f"Stop the query. If it is stopped, wait until nothing was written for {quiet_s:.0f} s, or pass "
             "--force.",
-            facts={"location": files.shown, "seconds": f"{since_s:.0f}"},
+            parameters={"location": files.shown, "seconds": f"{since_s:.0f}"},
         )
     begun, finished = (batch_numbers(files.scan(log)) for log in (OFFSETS, COMMITS))
     if removes and begun and (not finished or finished[-1] < begun[-1]):
@@ -94,7 +94,7 @@ def check_quiet(
             "It would finish the batch among the files that are left. Nothing was changed.",
             condition="CHECKPOINT_IN_USE",
             hint="Stop the query. If it is stopped, pass --force.",
-            facts={"location": files.shown, "batch_id": begun[-1]},
+            parameters={"location": files.shown, "batch_id": begun[-1]},
         )
 
 
@@ -128,7 +128,7 @@ def apply_rewind(
     former = files.read(METADATA)
     back_up(files, backup, plan.query_id, tell)
     logs = {log: set(batch_numbers(files.scan(log))) for log in (OFFSETS, COMMITS)}
-    if max(logs[OFFSETS] | logs[COMMITS]) != plan.facts.last_number:
+    if max(logs[OFFSETS] | logs[COMMITS]) != plan.snapshot.last_number:
         raise changed_meanwhile(files, "a batch was written since the plan was made")
     note = f"The rewind has not ended: run `pyspark-kafka checkpoint rewind {files.shown} --restore {backup.shown}`."
     touched: list[str] = []
@@ -193,5 +193,5 @@ def _undo(
             f"({second.message}). No query starts there; the backup {backup.shown} is whole.",
             condition="CHECKPOINT_REWIND_FAILED",
             hint=f"Run `pyspark-kafka checkpoint rewind {files.shown} --restore {backup.shown}`.",
-            facts={"location": files.shown, "backup": backup.shown},
+            parameters={"location": files.shown, "backup": backup.shown},
         ) from error

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.operations.checkpoints.verify.cluster_facts import ClusterFacts
+    from pyspark_kafka.operations.checkpoints.verify.cluster_snapshot import ClusterSnapshot
     from pyspark_kafka.operations.checkpoints.verify.expectation import Expectation
     from pyspark_kafka.operations.checkpoints.verify.findings import Findings
 
@@ -29,29 +29,31 @@ _RECREATED = (
 )
 
 
-def check_cluster(expected: Expectation, facts: ClusterFacts, findings: Findings, *, newest: int | None = None) -> None:
+def check_cluster(
+    expected: Expectation, snapshot: ClusterSnapshot, findings: Findings, *, newest: int | None = None
+) -> None:
     """Add what does not fit between a checkpoint and its cluster, and what the brokers did not tell.
 
     Args:
         expected: what the checkpoint says.
-        facts: what the brokers said.
+        snapshot: what the brokers said.
         findings: what was found is added here.
         newest: the last batch of the offset log, listed after the brokers were asked; None if it is not known.
     """
-    findings.unknown.extend(facts.unknown)
-    _check_topics(expected, facts, findings)
-    _check_offsets(expected, facts, findings)
-    _check_marker(expected, facts, findings, newest)
-    _check_transactions(facts, findings)
-    _check_group(expected, facts, findings)
+    findings.unknown.extend(snapshot.unknown)
+    _check_topics(expected, snapshot, findings)
+    _check_offsets(expected, snapshot, findings)
+    _check_marker(expected, snapshot, findings, newest)
+    _check_transactions(snapshot, findings)
+    _check_group(expected, snapshot, findings)
 
 
-def _check_topics(expected: Expectation, facts: ClusterFacts, findings: Findings) -> None:
+def _check_topics(expected: Expectation, snapshot: ClusterSnapshot, findings: Findings) -> None:
     known: dict[str, set[int]] = defaultdict(set)
     for each in expected.partitions():
         known[each.topic].add(each.partition)
     for topic, numbers in sorted(known.items()):
-        state = facts.topics.get(topic)
+        state = snapshot.topics.get(topic)
         if state is None:
             continue
         if not state.exists:
@@ -59,7 +61,7 @@ def _check_topics(expected: Expectation, facts: ClusterFacts, findings: Findings
             advice = "Look at the name of the cluster and the rights of this user; otherwise the topic was deleted."
             findings.add(Severity.FAULT, "topic-gone", topic, text, advice)
             continue
-        if _is_recreated(topic, expected, facts):
+        if _is_recreated(topic, expected, snapshot):
             text = (
                 f"Topic '{topic}' was recreated: its id is {state.topic_id}, and the query has read one with the id "
                 f"{expected.topic_ids[topic]}. Its positions mean nothing in the topic of now."
@@ -79,20 +81,24 @@ def _check_topics(expected: Expectation, facts: ClusterFacts, findings: Findings
             findings.add(Severity.NOTE, "new-partitions", topic, text)
 
 
-def _is_recreated(topic: str, expected: Expectation, facts: ClusterFacts) -> bool:
-    state, kept = facts.topics.get(topic), expected.topic_ids.get(topic)
+def _is_recreated(topic: str, expected: Expectation, snapshot: ClusterSnapshot) -> bool:
+    state, kept = snapshot.topics.get(topic), expected.topic_ids.get(topic)
     return state is not None and None not in (state.topic_id, kept) and not is_same(str(state.topic_id), str(kept))
 
 
-def _check_offsets(expected: Expectation, facts: ClusterFacts, findings: Findings) -> None:
-    comparable = [each for each in expected.partitions() if not _is_recreated(each.topic, expected, facts)]
+def _check_offsets(expected: Expectation, snapshot: ClusterSnapshot, findings: Findings) -> None:
+    comparable = [each for each in expected.partitions() if not _is_recreated(each.topic, expected, snapshot)]
     position, unfinished = expected.position, expected.unfinished_end()
-    lost = {each: facts.first[each] - position[each] for each in comparable if each in position and each in facts.first}
+    lost = {
+        each: snapshot.first[each] - position[each]
+        for each in comparable
+        if each in position and each in snapshot.first
+    }
     for topic, found in _by_topic({each: count for each, count in lost.items() if count > 0}).items():
         worst = max(found, key=lambda each: found[each])
         text = (
             f"At most {sum(found.values()):,} records of {topic} that the query has not read are deleted, in "
-            f"{_partitions(len(found))}: the log of {worst} begins at {facts.first[worst]}, and the query is at "
+            f"{_partitions(len(found))}: the log of {worst} begins at {snapshot.first[worst]}, and the query is at "
             f"{position[worst]}."
         )
         findings.add(Severity.FAULT, "records-lost", topic, text, _GO_ON)
@@ -101,15 +107,15 @@ def _check_offsets(expected: Expectation, facts: ClusterFacts, findings: Finding
         ("unfinished-beyond-end", unfinished, "the unfinished batch ends at"),
     ):
         beyond = {
-            each: positions[each] - facts.ends[each]
+            each: positions[each] - snapshot.ends[each]
             for each in comparable
-            if each in positions and positions[each] > facts.ends.get(each, positions[each])
+            if each in positions and positions[each] > snapshot.ends.get(each, positions[each])
         }
         for topic, found in _by_topic(beyond).items():
             worst = max(found, key=lambda each: found[each])
             text = (
                 f"In {_partitions(len(found))} of {topic} the log ends before the position: {worst} ends at "
-                f"{facts.ends[worst]}, and {what} {positions[worst]}. The topic was recreated, or brokers have lost "
+                f"{snapshot.ends[worst]}, and {what} {positions[worst]}. The topic was recreated, or brokers have lost "
                 "records (unclean leader election)."
             )
             findings.add(Severity.FAULT, code, topic, text, _RECREATED)
@@ -126,9 +132,9 @@ def _partitions(count: int) -> str:
     return f"{count:,} partition" if count == 1 else f"{count:,} partitions"
 
 
-def _check_marker(expected: Expectation, facts: ClusterFacts, findings: Findings, newest: int | None) -> None:
-    marker, last = facts.marker, expected.last
-    if not facts.marker_known or expected.lanes is not None:
+def _check_marker(expected: Expectation, snapshot: ClusterSnapshot, findings: Findings, newest: int | None) -> None:
+    marker, last = snapshot.marker, expected.last
+    if not snapshot.marker_known or expected.lanes is not None:
         return
     where = expected.sink_id
     if marker is None:
@@ -195,8 +201,8 @@ def _check_marker(expected: Expectation, facts: ClusterFacts, findings: Findings
     )
 
 
-def _check_transactions(facts: ClusterFacts, findings: Findings) -> None:
-    for each in facts.transactions:
+def _check_transactions(snapshot: ClusterSnapshot, findings: Findings) -> None:
+    for each in snapshot.transactions:
         since = "" if each.began_at_ms is None else f" since {timestamp_text(each.began_at_ms)}"
         text = (
             f"The transaction of '{each.transactional_id}' is open{since} ({each.state}): readers with read_committed "
@@ -213,15 +219,15 @@ def _check_transactions(facts: ClusterFacts, findings: Findings) -> None:
         )
 
 
-def _check_group(expected: Expectation, facts: ClusterFacts, findings: Findings) -> None:
+def _check_group(expected: Expectation, snapshot: ClusterSnapshot, findings: Findings) -> None:
     lanes = expected.lanes
-    if lanes is None or facts.group is None:
+    if lanes is None or snapshot.group is None:
         return
-    topic_ids = {name: state.topic_id for name, state in facts.topics.items() if state.topic_id is not None}
+    topic_ids = {name: state.topic_id for name, state in snapshot.topics.items() if state.topic_id is not None}
     try:
         if expected.query_id is not None:
-            check_owned(facts.group, expected.query_id, lanes.group_id)
-        start = merge_positions(expected.position, facts.group, lanes, topic_ids)
+            check_owned(snapshot.group, expected.query_id, lanes.group_id)
+        start = merge_positions(expected.position, snapshot.group, lanes, topic_ids)
     except CheckpointError as error:
         findings.add(Severity.FAULT, "group", lanes.group_id, error.message, error.hint)
         return

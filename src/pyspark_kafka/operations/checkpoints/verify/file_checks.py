@@ -101,7 +101,7 @@ class _FileChecks:
         if are_kept is not False:
             return
         # A query that runs notes an epoch as finished before it removes the messages.
-        if attempt(COMMITS, None, lambda: self._files.facts(f"{COMMITS}/{last}") is None):
+        if attempt(COMMITS, None, lambda: self._files.status(f"{COMMITS}/{last}") is None):
             self._findings.add(
                 Severity.FAULT,
                 "no-messages",

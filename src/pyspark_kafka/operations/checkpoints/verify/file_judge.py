@@ -68,9 +68,9 @@ class FileJudge:
             self.findings.add(severity, "unfinished-rewind", name, text, error.hint)
             return
         try:
-            facts = self.checkpoint.files.facts(name)
+            status = self.checkpoint.files.status(name)
         except CheckpointError:
-            facts = None
-        empty = facts is not None and facts.size == 0
+            status = None
+        empty = status is not None and status.size == 0
         text = f"The file is empty: it was cut short. {error.message}" if empty else error.message
         self.findings.add(severity, "damaged", name, text, advice or error.hint)

@@ -103,7 +103,7 @@ def observe(session: SparkSession, figures: Exporter, meter_provider: Any = None
             "are not affected.",
             condition="MISSING_DEPENDENCY",
             hint='Install it where this program runs: pip install "pyspark-kafka[otel]".',
-            facts={"package": "opentelemetry-api"},
+            parameters={"package": "opentelemetry-api"},
         ) from error
     listen(session)
     PROCESSES.join(session)

@@ -130,7 +130,7 @@ def _client_library() -> Any:
             "not affected.",
             condition="MISSING_DEPENDENCY",
             hint='Install it where this program runs: pip install "pyspark-kafka[prometheus]".',
-            facts={"package": "prometheus-client"},
+            parameters={"package": "prometheus-client"},
         ) from error
     return prometheus_client
 
@@ -144,7 +144,7 @@ def _start(client: Any, port: int, address: str, registry: Any) -> Any:
             "are not affected.",
             condition="METRICS_PORT_UNAVAILABLE",
             hint="Set another port, 0 for any that is free; and an address of this machine.",
-            facts={"address": address, "port": port},
+            parameters={"address": address, "port": port},
         ) from error
     return server
 

@@ -8,10 +8,10 @@ from kit.checkpoint_files import write_checkpoint
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork, check_target
-from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch
 from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, ForkRequest, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.rewind import check_finished
+from pyspark_kafka.operations.checkpoints.forking.snapshot import read_snapshot
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}]
 
 
 def planned(source: Path) -> ForkPlan:
-    facts = read_facts(read_checkpoint(str(source)), 0)
-    return plan_fork(facts, ForkRequest(AfterBatch(0), False, False, NEW_ID, 1), None)
+    snapshot = read_snapshot(read_checkpoint(str(source)), 0)
+    return plan_fork(snapshot, ForkRequest(AfterBatch(0), False, False, NEW_ID, 1), None)
 
 
 def content(location: Path) -> dict[str, bytes]:

@@ -18,10 +18,10 @@ from pyspark_kafka.operations.checkpoints.forking.backups import (
     note_of,
     restore,
 )
-from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch
 from pyspark_kafka.operations.checkpoints.forking.plan import ForkRequest, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.rewind import apply_rewind, check_finished
+from pyspark_kafka.operations.checkpoints.forking.snapshot import read_snapshot
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import read_unfinished, shown_backup, unfinished_note
 
@@ -41,9 +41,11 @@ def content(location: Path) -> dict[str, bytes]:
 
 
 def rewind(location: Path, backup: Path) -> None:
-    facts = read_facts(read_checkpoint(str(location)), 0)
+    snapshot = read_snapshot(read_checkpoint(str(location)), 0)
     apply_rewind(
-        plan_fork(facts, ForkRequest(AfterBatch(0), True, False, NEW_ID, 1), None), files_of(location), files_of(backup)
+        plan_fork(snapshot, ForkRequest(AfterBatch(0), True, False, NEW_ID, 1), None),
+        files_of(location),
+        files_of(backup),
     )
 
 

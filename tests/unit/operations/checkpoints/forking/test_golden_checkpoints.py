@@ -14,9 +14,9 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import SpecificOffsets
 from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork
-from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtOffsets
 from pyspark_kafka.operations.checkpoints.forking.plan import ForkRequest, plan_fork
+from pyspark_kafka.operations.checkpoints.forking.snapshot import read_snapshot
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ NEW_ID = "11111111-2222-3333-4444-555555555555"
 
 def fork(name: str, target: Path, place: Place, *, drop_state: bool = False) -> QueryCheckpoint:
     source = CheckpointFiles(str(GOLDEN / f"spark-4.2.0-{name}"))
-    facts = read_facts(read_checkpoint(source), place.batch_id if isinstance(place, AfterBatch) else None)
-    plan = plan_fork(facts, ForkRequest(place, False, drop_state, NEW_ID, 5), None)
+    snapshot = read_snapshot(read_checkpoint(source), place.batch_id if isinstance(place, AfterBatch) else None)
+    plan = plan_fork(snapshot, ForkRequest(place, False, drop_state, NEW_ID, 5), None)
     apply_fork(plan, source, CheckpointFiles(str(target)))
     return read_checkpoint(str(target))
 

@@ -17,11 +17,11 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, Latest, SpecificOffsets
 from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.forking.explain import describe_plan
-from pyspark_kafka.operations.checkpoints.forking.facts import CheckpointFacts, FinishedBatch, read_facts
 from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtOffsets, AtTime
 from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, ForkRequest, StateHandling, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.raw_log import FINISHED, LogText
+from pyspark_kafka.operations.checkpoints.forking.snapshot import CheckpointSnapshot, FinishedBatch, read_snapshot
 from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind, read_checkpoint
 from pyspark_kafka.sink.source_positions import LaneRecord
 
@@ -44,8 +44,8 @@ def plan(
     drop_state: bool = False,
     bounds: LogBounds | None = BOUNDS,
 ) -> ForkPlan:
-    facts = read_facts(read_checkpoint(str(location)), place.batch_id if isinstance(place, AfterBatch) else None)
-    return plan_fork(facts, ForkRequest(place, in_place, drop_state, NEW_ID, NOW), bounds)
+    snapshot = read_snapshot(read_checkpoint(str(location)), place.batch_id if isinstance(place, AfterBatch) else None)
+    return plan_fork(snapshot, ForkRequest(place, in_place, drop_state, NEW_ID, NOW), bounds)
 
 
 def at_offsets(**partitions: Any) -> AtOffsets:
@@ -500,11 +500,11 @@ def test_partitions_of_a_batch_that_are_gone_are_told(tmp_path: Path) -> None:
     assert not any("were not asked" in each for each in said)
 
 
-def _facts(now: dict[TopicPartition, int], finished: tuple[int, ...], last: int, record: bool) -> CheckpointFacts:
+def _snapshot(now: dict[TopicPartition, int], finished: tuple[int, ...], last: int, record: bool) -> CheckpointSnapshot:
     offset = KafkaSourceOffset(now)
     batch = FinishedBatch(finished[-1], {}, LogText("v1", '{"conf":{}}', (offset.json(),)), FINISHED)
     lanes = LaneRecord("o", "g", "p") if record else None
-    return CheckpointFacts(
+    return CheckpointSnapshot(
         "/c", QUERY_ID, CheckpointKind.MICRO_BATCH, finished, last, batch, {"0": offset}, None,
         {"0": TopicIdentities()}, {}, tuple(f"offsets/{each}" for each in range(last + 1)), lanes,
     )  # fmt: skip
@@ -527,8 +527,8 @@ def test_plan_starts_every_partition_once_within_its_log_and_uses_no_number_agai
         {each: ends[0] for each, ends in there.items()}, {each: ends[1] for each, ends in there.items()},
         {each: offset for each, offset in found.items() if each in there}, {}, gone,
     )  # fmt: skip
-    facts = _facts(now, tuple(range(data.draw(st.integers(0, last)) + 1)), last, record)
-    made = plan_fork(facts, ForkRequest(AtTime(1, "then"), in_place, False, NEW_ID, NOW), logs)
+    snapshot = _snapshot(now, tuple(range(data.draw(st.integers(0, last)) + 1)), last, record)
+    made = plan_fork(snapshot, ForkRequest(AtTime(1, "then"), in_place, False, NEW_ID, NOW), logs)
     ends = end_of(made.creates[f"offsets/{made.next_batch - 1}"])
     assert ends.keys() == now.keys()
     for each, to in ends.items():
@@ -540,6 +540,6 @@ def test_plan_starts_every_partition_once_within_its_log_and_uses_no_number_agai
         assert move.lost == 0
         assert not (move.read_again and move.skipped)
     assert made.next_batch == last + 2
-    assert not in_place or not set(made.creates) & set(facts.files)
+    assert not in_place or not set(made.creates) & set(snapshot.files)
     assert made.has_new_id is (not in_place or record)
     assert describe_plan(made)

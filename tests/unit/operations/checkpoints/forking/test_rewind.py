@@ -16,7 +16,6 @@ from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint.continuous_files import OWNER, owner_bytes
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.operations.checkpoints.forking.backups import restore
-from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch
 from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, ForkRequest, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.rewind import (
@@ -25,6 +24,7 @@ from pyspark_kafka.operations.checkpoints.forking.rewind import (
     check_quiet,
     seconds_since_written,
 )
+from pyspark_kafka.operations.checkpoints.forking.snapshot import read_snapshot
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def exactly_once(location: Path) -> Path:
 
 
 def planned(location: Path, *, drop_state: bool = False) -> ForkPlan:
-    facts = read_facts(read_checkpoint(str(location)), 0)
-    return plan_fork(facts, ForkRequest(AfterBatch(0), True, drop_state, NEW_ID, 1), None)
+    snapshot = read_snapshot(read_checkpoint(str(location)), 0)
+    return plan_fork(snapshot, ForkRequest(AfterBatch(0), True, drop_state, NEW_ID, 1), None)
 
 
 def content(location: Path, *, hidden: bool = False) -> dict[str, bytes]:

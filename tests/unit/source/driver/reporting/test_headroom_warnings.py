@@ -11,7 +11,7 @@ import pytest
 
 from kit.reading import options_for
 from pyspark_kafka.client import positions
-from pyspark_kafka.client.queries.logs import LogFacts, LogQueryResult
+from pyspark_kafka.client.queries.logs import LogQueryResult, LogStatus
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.source.driver.reporting import headroom_warnings
@@ -45,11 +45,11 @@ class Cluster:
     def survey(self, _client: object, partitions: list[TopicPartition], *_: object, **__: object) -> Any:
         if self.failure is not None:
             raise self.failure
-        facts = {}
+        log_status = {}
         for each in partitions:
             start, end, size = self.logs[each]
-            facts[each] = LogFacts(leader=SimpleNamespace(topic_partition=each), start=start, end=end, size=size)  # type: ignore[arg-type]
-        return LogQueryResult(facts, {})
+            log_status[each] = LogStatus(leader=SimpleNamespace(topic_partition=each), start=start, end=end, size=size)  # type: ignore[arg-type]
+        return LogQueryResult(log_status, {})
 
     def configs_of(self, _client: object, topics: set[str], *_: object) -> Any:
         self.config_looks += 1

@@ -30,10 +30,12 @@ def source(index: int, behind: Mapping[tuple[str, int], int], rows: int = 0) -> 
     return SourceMetrics(index, topics, rows, min(lags), max(lags), sum(lags) / len(lags), by_partition)
 
 
-def query(*sources: SourceMetrics, query_id: str = "q", name: str | None = "orders", **facts: object) -> QueryMetrics:
+def query(
+    *sources: SourceMetrics, query_id: str = "q", name: str | None = "orders", **parameters: object
+) -> QueryMetrics:
     rows = sum(each.num_input_rows for each in sources)
     made = QueryMetrics(query_id, RUN, name, 0, "", rows, sources, heard_at=values.now())
-    return replace(made, **facts)  # type: ignore[arg-type]
+    return replace(made, **parameters)  # type: ignore[arg-type]
 
 
 def told(store: MetricsStore, most: int = 1_000) -> dict[str, dict[tuple[str, ...], float | Histogram]]:

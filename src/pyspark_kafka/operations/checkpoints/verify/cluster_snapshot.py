@@ -47,7 +47,7 @@ class TopicState:
 
 
 @dataclass(slots=True)
-class ClusterFacts:
+class ClusterSnapshot:
     """What the brokers said.
 
     Attributes:
@@ -73,7 +73,7 @@ class ClusterFacts:
 
 def ask_cluster(
     client: KafkaClient, expected: Expectation, commit_topic: str, report: Callable[[str], object] = str
-) -> ClusterFacts:
+) -> ClusterSnapshot:
     """Ask the brokers about what a checkpoint names.
 
     Runs on: any program; blocks, for each question at most `api_timeout_ms`. Changes nothing.
@@ -92,41 +92,41 @@ class _Inquiry:
         self._client = client
         self._expected = expected
         self._report = report
-        self._facts = ClusterFacts()
+        self._snapshot = ClusterSnapshot()
 
-    def run(self, commit_topic: str) -> ClusterFacts:
-        facts, expected = self._facts, self._expected
+    def run(self, commit_topic: str) -> ClusterSnapshot:
+        snapshot, expected = self._snapshot, self._expected
         wanted = expected.partitions()
         topics = {each.topic for each in wanted} | set(expected.topic_ids)
         metadata = self._try("the topics", lambda: self._client.fetch_metadata(topics)) if topics else None
         if metadata is not None:
             self._note_topics(metadata)
             there = [each for each in wanted if each.partition in self._partitions(each.topic)]
-            facts.first = self._offsets("the beginnings of the logs", there, Earliest(), metadata)
-            facts.ends = self._offsets("the ends of the logs", there, Latest(), metadata)
+            snapshot.first = self._offsets("the beginnings of the logs", there, Earliest(), metadata)
+            snapshot.ends = self._offsets("the ends of the logs", there, Latest(), metadata)
         if topics and metadata is None:
             # Nobody is there: the other questions would only wait as long again.
-            return facts
+            return snapshot
         if expected.sink_id:
             self._ask_marker(commit_topic, expected.sink_id)
         self._ask_transactions()
         if expected.lanes is not None:
             group_id = expected.lanes.group_id
-            facts.group = self._try(
+            snapshot.group = self._try(
                 f"the positions of group '{group_id}'", lambda: GroupPositions(self._client, group_id).fetch()
             )
-        return facts
+        return snapshot
 
     def _try(self, what: str, ask: Callable[[], _T]) -> _T | None:
         self._report(f"Asking the brokers for {what}")
         try:
             return ask()
         except ConnectorError as error:
-            self._facts.unknown.append(f"The brokers did not tell {what}: {error.message}")
+            self._snapshot.unknown.append(f"The brokers did not tell {what}: {error.message}")
             return None
 
     def _partitions(self, topic: str) -> frozenset[int]:
-        return self._facts.topics[topic].partitions if topic in self._facts.topics else frozenset()
+        return self._snapshot.topics[topic].partitions if topic in self._snapshot.topics else frozenset()
 
     def _note_topics(self, metadata: ClusterMetadata) -> None:
         for name, topic in metadata.topics.items():
@@ -134,11 +134,11 @@ class _Inquiry:
             if error is None:
                 numbers = frozenset(each.topic_partition.partition for each in topic.partitions)
                 topic_id = None if topic.topic_id is None else str(topic.topic_id)
-                self._facts.topics[name] = TopicState(True, topic_id, numbers)
+                self._snapshot.topics[name] = TopicState(True, topic_id, numbers)
             elif error.condition == "UNKNOWN_TOPIC":
-                self._facts.topics[name] = TopicState(False)
+                self._snapshot.topics[name] = TopicState(False)
             else:
-                self._facts.unknown.append(f"The brokers did not tell about topic '{name}': {error.message}")
+                self._snapshot.unknown.append(f"The brokers did not tell about topic '{name}': {error.message}")
 
     def _offsets(
         self, what: str, wanted: list[TopicPartition], edge: Earliest | Latest, metadata: ClusterMetadata
@@ -152,7 +152,7 @@ class _Inquiry:
         except (DeadlineError, TransportError):
             pass
         except ConnectorError as error:
-            self._facts.unknown.append(f"The brokers did not tell {what}: {error.message}")
+            self._snapshot.unknown.append(f"The brokers did not tell {what}: {error.message}")
             return {}
         by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
         for each in wanted:
@@ -171,16 +171,16 @@ class _Inquiry:
         return found
 
     def _ask_marker(self, commit_topic: str, sink_id: str) -> None:
-        facts = self._facts
+        snapshot = self._snapshot
         self._report(f"Reading the commit marker of '{sink_id}'")
         try:
             reader = MarkerReader(self._client, CommitTopic(self._client, commit_topic), 0)
-            facts.marker = reader.glance([sink_id]).get(sink_id)
+            snapshot.marker = reader.glance([sink_id]).get(sink_id)
         except ConnectorError as error:
             if error.condition != "UNKNOWN_TOPIC":
-                facts.unknown.append(f"The commit marker of '{sink_id}' is not known: {error.message}")
+                snapshot.unknown.append(f"The commit marker of '{sink_id}' is not known: {error.message}")
                 return
-        facts.marker_known = True
+        snapshot.marker_known = True
 
     def _ask_transactions(self) -> None:
         expected = self._expected
@@ -195,4 +195,4 @@ class _Inquiry:
             sink_id = expected.sink_id
             one = self._try(f"the transaction of '{sink_id}'", lambda: describe_transaction(self._client, sink_id))
             found = () if one is None or not one.state.is_open else (one,)
-        self._facts.transactions = tuple(found or ())
+        self._snapshot.transactions = tuple(found or ())

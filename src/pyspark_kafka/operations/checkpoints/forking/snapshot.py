@@ -41,7 +41,7 @@ class FinishedBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointFacts:
+class CheckpointSnapshot:
     """What a checkpoint says.
 
     Attributes:
@@ -82,7 +82,7 @@ class CheckpointFacts:
         return tuple(name for name in self.files if name.startswith("state/"))
 
 
-def read_facts(checkpoint: QueryCheckpoint, batch_id: int | None = None) -> CheckpointFacts:
+def read_snapshot(checkpoint: QueryCheckpoint, batch_id: int | None = None) -> CheckpointSnapshot:
     """Read what a plan needs: the listings of all directories and the files of a few batches.
 
     Runs on: any program; blocks on the file system.
@@ -101,7 +101,7 @@ def read_facts(checkpoint: QueryCheckpoint, batch_id: int | None = None) -> Chec
             f"No batch of the query of checkpoint {files.shown} has begun: there is no place to leave from.",
             condition="CHECKPOINT_PLACE_INVALID",
             hint="Start the query with another startingOffsets or startingTimestamp instead.",
-            facts={"location": files.shown},
+            parameters={"location": files.shown},
         )
     finished = tuple(each for each in history.finished if history.is_begun(each))
     last_id = finished[-1] if finished else last_begun.batch_id
@@ -114,7 +114,7 @@ def read_facts(checkpoint: QueryCheckpoint, batch_id: int | None = None) -> Chec
         for source, ids in topic_ids.items()
         if ids.restarted and (number := _restart_of(checkpoint, source, ids.restart_end)) is not None
     }
-    return CheckpointFacts(
+    return CheckpointSnapshot(
         location=files.shown,
         query_id=checkpoint.query_id(),
         kind=checkpoint.kind(),
@@ -144,7 +144,7 @@ def walk_files(files: CheckpointFiles, directory: str = "") -> Iterator[str]:
             f"Directory {directory or '.'} of checkpoint {files.shown} has too many files to be copied.",
             condition="CHECKPOINT_FILE_TOO_LARGE",
             hint="Check the location: a directory of this size is not part of a streaming checkpoint.",
-            facts={"location": files.shown, "name": directory},
+            parameters={"location": files.shown, "name": directory},
         )
     prefix = f"{directory}/" if directory else ""
     yield from (prefix + name for name in sorted((*names.files, *names.hidden)))
@@ -194,5 +194,5 @@ def _changed(files: CheckpointFiles, batch_id: int) -> CheckpointError:
         f"{OFFSETS}/{batch_id} of checkpoint {files.shown} was removed while it was read: a query is writing there.",
         condition="CHECKPOINT_IN_USE",
         hint="Stop the query, and run the command again.",
-        facts={"location": files.shown},
+        parameters={"location": files.shown},
     )
