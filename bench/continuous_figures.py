@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # The turns of the generator are this far apart. One that is later than that, more often than once in a hundred turns,
 # means that the rate was not held.
-MOST_LATE_MS = 5.0
+MAX_LATE_MS = 5.0
 AT_LEAST_ONCE, EXACTLY_ONCE = "pyspark-kafka, at least once", "pyspark-kafka, exactly once"
 REAL_TIME = "Spark, real-time mode"
 _EXACTLY_ONCE_P99_MS = 150.0
@@ -47,7 +47,7 @@ class Latency:
     @property
     def rate_held(self) -> bool:
         """Whether the generator was in time."""
-        return self.late_p99_ms <= MOST_LATE_MS
+        return self.late_p99_ms <= MAX_LATE_MS
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
-_LONGEST_S = 60.0
+_MAX_S = 60.0
 
 
 def noting(place: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -49,7 +49,7 @@ def noting(place: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
 def await_commit(query: ContinuousQuery) -> None:
     """Wait until another epoch is committed."""
     before = query.lastProgress
-    end = time.monotonic() + _LONGEST_S
+    end = time.monotonic() + _MAX_S
     while query.lastProgress == before:
         if time.monotonic() > end:
             raise RuntimeError(f"nothing is committed: {query.status}, {query.exception()}")

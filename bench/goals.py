@@ -29,6 +29,6 @@ class Figure:
         return {None: "", True: "yes", False: "no"}[self.met]
 
 
-def seconds(name: str, took: float, most: float, **values: float) -> Figure:
-    """Return the line of something that is to take less than `most` seconds."""
-    return Figure(name, f"{took:.2f} s", f"< {most:g} s", took < most, {"seconds": took, **values})
+def seconds(name: str, took: float, maximum: float, **values: float) -> Figure:
+    """Return the line of something that is to take less than `maximum` seconds."""
+    return Figure(name, f"{took:.2f} s", f"< {maximum:g} s", took < maximum, {"seconds": took, **values})

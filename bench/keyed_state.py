@@ -40,7 +40,7 @@ _USUAL = "toolkit,dict,spark-rocksdb,spark-hdfs,sqlite,sqlite-no-wal,sqlite-rowi
 # What a store must be quicker by to be worth a dependency, and what a snapshot may take if one is made each second.
 _WORTH, _SNAPSHOT_S = 3.0, 0.1
 # More keys do not fit into the heap that Spark's driver has here.
-_MOST_IN_HEAP = 2_000_000
+_MAX_IN_HEAP = 2_000_000
 _PACKAGES = {"lmdb": "lmdb", "rocksdb": "rocksdict"}
 _PAIR = struct.Struct(">qq")
 _CHECKED = 1_000
@@ -153,8 +153,8 @@ def measure_spark(name: str, keys: int, rows: int, rounds: int) -> Result:
 
 def left_out(name: str, keys: int) -> str | None:
     """Return why a store is not measured, if it is not."""
-    if name == "spark-hdfs" and keys > _MOST_IN_HEAP:
-        return f"its keys are all in the JVM's heap, of 3 GiB here; measured up to {_MOST_IN_HEAP:,} keys"
+    if name == "spark-hdfs" and keys > _MAX_IN_HEAP:
+        return f"its keys are all in the JVM's heap, of 3 GiB here; measured up to {_MAX_IN_HEAP:,} keys"
     package = _PACKAGES.get(name)
     if package is not None and importlib.util.find_spec(package) is None:
         return f"package {package} is not installed; make bench-state installs it"

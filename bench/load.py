@@ -32,7 +32,7 @@ _CREATED = struct.Struct(">q")
 _VALUE_BYTES = 90
 # How often records are made; a record waits for nothing else before it is sent.
 _TICK_NS = 5_000_000
-_MOST_LATE_TURNS = 2_000
+_MAX_LATE_TURNS = 2_000
 _BATCH_ROWS = 5_000
 # A process that does not end in this time is killed.
 _END_S = 10.0
@@ -202,7 +202,7 @@ def _generate(pipe: Connection, bootstrap_servers: str, topic: str, partitions: 
         lateness = Lateness()
         while not pipe.poll(max(0.0, (began + (turns + 1) * _TICK_NS - time.monotonic_ns()) / 1e9)):
             due_turns = (time.monotonic_ns() - began) // _TICK_NS
-            if due_turns - turns > _MOST_LATE_TURNS:
+            if due_turns - turns > _MAX_LATE_TURNS:
                 raise RuntimeError(f"the load is behind by {due_turns - turns} turns: this machine is too slow for it")
             rows: list[list[bytes]] = [[] for _ in range(partitions)]
             first_turn = turns + 1

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 ROLL_S = 0.2
 SEGMENT_BYTES = 1024 * 1024
-MOST_SEGMENTS = 256
+MAX_SEGMENTS = 256
 RECONNECT = RetryPolicy(attempts=10_000, max_delay_ms=5_000, deadline_ms=600_000)
 SCHEMA = pa.schema(
     [
@@ -195,7 +195,7 @@ class Receiver:
 
     def _wait_for_room(self) -> None:
         self._stop.check()
-        while len(self._spool.numbers()) >= MOST_SEGMENTS:
+        while len(self._spool.numbers()) >= MAX_SEGMENTS:
             self._stop.wait(ROLL_S)
             self._stop.check()
 

@@ -135,8 +135,8 @@ def _check_pieces(pieces: list[Decoded], options: Options) -> None:
 def _check_what_stands_before(records: bytes, options: Options) -> None:
     """Where an error names a byte, the batches before it are sound: the source emits them before it raises."""
     refused = outcome_of(lambda: _pieces(records, options)).error
-    if refused is not None and "position" in refused.facts:
-        position = int(refused.facts["position"])
+    if refused is not None and "position" in refused.parameters:
+        position = int(refused.parameters["position"])
         error = outcome_of(lambda: _pieces(records[:position], options)).error
         require(error is None, f"{refused} But before byte {position}: {error}")
 

@@ -31,7 +31,7 @@ class Outcome(Generic[T]):
     @property
     def told(self) -> tuple[Any, ...]:
         """What two variants must have in common when they refuse an input."""
-        return () if self.error is None else (type(self.error), str(self.error), self.error.facts)
+        return () if self.error is None else (type(self.error), str(self.error), self.error.parameters)
 
 
 def outcome_of(call: Callable[[], T]) -> Outcome[T]:

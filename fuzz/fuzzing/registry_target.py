@@ -138,7 +138,7 @@ def registry_answer(data: bytes, _variants: Sequence[Kernel]) -> None:
     if found.error is not None:
         text = str(found.error)
         require(len(text) < _LONGEST_ERROR, "the error is long")
-        require(PLANTED not in f"{text} {found.error.facts}", "the password is shown")
+        require(PLANTED not in f"{text} {found.error.parameters}", "the password is shown")
         return
     value = found.value
     if question in ("schema_by_id", "guid", "latest", "version"):

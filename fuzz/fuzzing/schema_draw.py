@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fuzzing.draw import Draw
 
-_DEEPEST = 3
+_MAX_DEPTH = 3
 _SIMPLE: list[Any] = [
     "null",
     "boolean",
@@ -53,7 +53,7 @@ def _type(draw: Draw, used: list[int], depth: int, *, union: bool = True) -> Any
         return {"type": "fixed", "name": _named(used, "F"), "size": draw.number(1) % 20}
     if choice == 15:
         return {"type": "enum", "name": _named(used, "E"), "symbols": ["X", "Y", "Z"][: draw.number(1) % 3 + 1]}
-    if depth >= _DEEPEST:
+    if depth >= _MAX_DEPTH:
         return "long"
     if choice == 16:
         return {"type": "array", "items": _type(draw, used, depth + 1)}

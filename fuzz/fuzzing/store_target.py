@@ -9,7 +9,7 @@ from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
 from pyspark_kafka.client.tls.certificates import parse_certificate
 from pyspark_kafka.client.tls.der import max_iterations
-from pyspark_kafka.client.tls.stores.reading import KEYSTORE, TRUSTSTORE, parse_store
+from pyspark_kafka.client.tls.stores.certificate_store import KEYSTORE, TRUSTSTORE, parse_store
 from pyspark_kafka.options import CertificateStore, Secret
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from fuzzing.schema_target import READERS
 from fuzzing.value_targets import FORMATS, FRAMINGS, GLUE_ID, repeated
 from kit.golden_formats import NAMES, GoldenFile
 from kit.protobuf_schema import everything, file_set
-from pyspark_kafka.formats.framing import APICURIO8, CONFLUENT
+from pyspark_kafka.formats.wire_format import APICURIO8, CONFLUENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

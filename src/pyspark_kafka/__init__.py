@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
     from pyspark_kafka.spark.data_source import KafkaDataSource as DefaultSource
     from pyspark_kafka.spark.dead_letters.letters import dead_letters, with_dead_letters
-    from pyspark_kafka.spark.dead_letters.redriving import redrive
+    from pyspark_kafka.spark.dead_letters.redrive import redrive
     from pyspark_kafka.spark.kafka_source import KafkaSource
     from pyspark_kafka.spark.processes.prepare import prepare
     from pyspark_kafka.spark.table_source import as_data_source
@@ -59,7 +59,7 @@ _EXPORTS = {
     "dead_letters": ("pyspark_kafka.spark.dead_letters.letters", "dead_letters"),
     "lag": ("pyspark_kafka.operations.lag.api", "lag"),
     "prepare": ("pyspark_kafka.spark.processes.prepare", "prepare"),
-    "redrive": ("pyspark_kafka.spark.dead_letters.redriving", "redrive"),
+    "redrive": ("pyspark_kafka.spark.dead_letters.redrive", "redrive"),
     "with_dead_letters": ("pyspark_kafka.spark.dead_letters.letters", "with_dead_letters"),
 }
 

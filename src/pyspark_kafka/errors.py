@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 # How many things an error or a line of the log lists by name.
-MOST_LISTED = 20
+MAX_LISTED = 20
 # Tracebacks of users' functions have several lines. What a broker says has one: `broker_error`.
 _LINES = "\n\t"
 
@@ -31,10 +31,10 @@ def listed(things: Sequence[_T], describe: Callable[[_T], str] = str, *, separat
         separator: between two; if it is not a comma, it stands before the number as well.
         noun: what the others are, after the number.
     """
-    text = separator.join(map(describe, things[:MOST_LISTED]))
-    if len(things) <= MOST_LISTED:
+    text = separator.join(map(describe, things[:MAX_LISTED]))
+    if len(things) <= MAX_LISTED:
         return text
-    more = f"and {len(things) - MOST_LISTED} more {noun}".rstrip()
+    more = f"and {len(things) - MAX_LISTED} more {noun}".rstrip()
     return f"{text} {more}" if separator == ", " else f"{text}{separator}{more}"
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.spark.metrics.export.exporter import Exporter
 from pyspark_kafka.spark.metrics.export.families import MAX_PARTITIONS
-from pyspark_kafka.spark.metrics.export.otel import OpenTelemetryFigures, observe
+from pyspark_kafka.spark.metrics.export.otel import OpenTelemetryMetrics, observe
 from pyspark_kafka.spark.metrics.export.prometheus import LOOPBACK, PrometheusEndpoint, serve
 from pyspark_kafka.spark.metrics.listener import MetricsListener, latest, listen, snapshot
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MetricsListener",
-    "OpenTelemetryFigures",
+    "OpenTelemetryMetrics",
     "PrometheusEndpoint",
     "QueryMetrics",
     "SourceMetrics",
@@ -92,7 +92,7 @@ def opentelemetry(
     *,
     max_partitions: int = MAX_PARTITIONS,
     connection: Mapping[str, Any] | None = None,
-) -> OpenTelemetryFigures:
+) -> OpenTelemetryMetrics:
     """Show the figures of the queries of a session to OpenTelemetry, and listen to them (`listen`).
 
     Each figure is an observable instrument of the meter `pyspark_kafka`, named as Prometheus' exporter of OpenTelemetry

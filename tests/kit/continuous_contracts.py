@@ -222,8 +222,8 @@ class LaneContract(ContinuousSourceContract):
     """The cases over a file of lines."""
 
     fault = ""
-    longest_call_seconds = 5.0
-    longest_wait_seconds = 10.0
+    max_call_seconds = 5.0
+    max_wait_seconds = 10.0
 
     @pytest.fixture(autouse=True)
     def _place(self, tmp_path: Path) -> None:
@@ -270,6 +270,6 @@ CONTINUOUS_FAULTS = {
 }
 for _fault in CONTINUOUS_FAULTS:
     _name = "Test" + "".join(word.title() for word in _fault.split())
-    _times = {"longest_call_seconds": 2.0, "longest_wait_seconds": 2.0}
+    _times = {"max_call_seconds": 2.0, "max_wait_seconds": 2.0}
     globals()[_name] = type(_name, (LaneContract,), {"fault": _fault, "__doc__": _fault, **_times})
 del _fault, _name, _times

@@ -13,11 +13,11 @@ PER_SECOND = st.integers(1, 100_000)
 COSTS = st.integers(0, 10**6)
 MS = st.floats(0, 1e6, allow_nan=False)
 LOADS = st.builds(EpochLoad, MS, COSTS, MS, MS)
-LONGEST_S = 60.0
+MAX_S = 60.0
 
 
 def pace_of(asked_ms: int, per_second: int) -> EpochPace:
-    return EpochPace(asked_ms, CommitLimit(per_second, "markers", "option", LONGEST_S, "A hint."))
+    return EpochPace(asked_ms, CommitLimit(per_second, "markers", "option", MAX_S, "A hint."))
 
 
 @given(ASKED, PER_SECOND, st.lists(LOADS, max_size=60))
@@ -28,8 +28,8 @@ def test_length_stays_in_its_bounds_and_has_a_reason_if_it_is_not_as_asked(
     for load in loads:
         before = pace.interval_ms, pace.lanes_ms, pace.reason
         assert pace.committed(load) == (before != (pace.interval_ms, pace.lanes_ms, pace.reason))
-        assert asked_ms <= pace.lanes_ms <= pace.interval_ms <= max(LONGEST_S * 1000, 10 * asked_ms)
-        assert pace.lanes_ms <= LONGEST_S * 1000
+        assert asked_ms <= pace.lanes_ms <= pace.interval_ms <= max(MAX_S * 1000, 10 * asked_ms)
+        assert pace.lanes_ms <= MAX_S * 1000
         assert bool(pace.reason) == bool(pace.explained()) == (pace.interval_ms > asked_ms)
 
 
@@ -41,7 +41,7 @@ def test_lanes_cost_no_more_than_the_limit_if_epochs_can_be_as_long_as_that_take
     for load in loads:
         pace.committed(load)
         needed_ms = load.cost / per_second * 1000
-        assert pace.lanes_ms >= min(needed_ms, LONGEST_S * 1000)
+        assert pace.lanes_ms >= min(needed_ms, MAX_S * 1000)
 
 
 @given(ASKED, PER_SECOND, st.lists(LOADS, max_size=20), COSTS, MS, MS)
@@ -68,7 +68,7 @@ def test_length_settles_if_longer_epochs_write_to_more_partitions(
         if pace.committed(EpochLoad(pace.interval_ms, lanes * each)):
             changes.append(number)
     assert not changes or changes[-1] < 800
-    assert pace.lanes_ms >= min(lanes * each / per_second * 1000, LONGEST_S * 1000)
+    assert pace.lanes_ms >= min(lanes * each / per_second * 1000, MAX_S * 1000)
 
 
 @given(ASKED, PER_SECOND, st.lists(LOADS, max_size=60))

@@ -49,12 +49,12 @@ queries = st.builds(
 
 
 @given(st.lists(queries, max_size=6), st.integers(0, 12))
-def test_exposition_parses_and_has_each_series_once(given_queries: list[QueryMetrics], most: int) -> None:
+def test_exposition_parses_and_has_each_series_once(given_queries: list[QueryMetrics], max_partitions: int) -> None:
     store = MetricsStore()
     for each in given_queries:
         store.put(each)
     registry = prometheus_client.CollectorRegistry()
-    registry.register(KafkaCollector(Exporter(most, store, dict)))
+    registry.register(KafkaCollector(Exporter(max_partitions, store, dict)))
     text = prometheus_client.generate_latest(registry).decode()
     found = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     series = [(sample.name, tuple(sorted(sample.labels.items()))) for sample in found]
@@ -65,11 +65,11 @@ def test_exposition_parses_and_has_each_series_once(given_queries: list[QueryMet
 
 
 @given(st.lists(queries, max_size=6), st.integers(0, 12))
-def test_series_and_what_is_left_out_are_all_partitions(given_queries: list[QueryMetrics], most: int) -> None:
+def test_series_and_what_is_left_out_are_all_partitions(given_queries: list[QueryMetrics], max_partitions: int) -> None:
     store = MetricsStore()
     for each in given_queries:
         store.put(each)
-    found = {each.name: each.samples for each in query_families(store.with_totals(), most)}
+    found = {each.name: each.samples for each in query_families(store.with_totals(), max_partitions)}
     told = [each for each in found["pyspark_kafka_records_behind"].values() if isinstance(each, (int, float))]
     everything = sorted(
         max(0, lag) for each in store.all() for one in each.sources for lag in one.known_behind.values()
@@ -77,6 +77,6 @@ def test_series_and_what_is_left_out_are_all_partitions(given_queries: list[Quer
     left_out = found["pyspark_kafka_partitions_left_out"][()]
     assert isinstance(left_out, int)
     assert len(told) + left_out == len(everything)
-    assert len(told) <= most
+    assert len(told) <= max_partitions
     # Those that are shown are the largest.
     assert sorted(told) == everything[len(everything) - len(told) :]

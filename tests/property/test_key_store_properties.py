@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from pyspark_kafka.client.tls.certificates import parse_certificate
 from pyspark_kafka.client.tls.der import DerError, max_iterations
+from pyspark_kafka.client.tls.stores.certificate_store import KEYSTORE, TRUSTSTORE, parse_store
 from pyspark_kafka.client.tls.stores.content import StoreError
 from pyspark_kafka.client.tls.stores.jks import read_jks
 from pyspark_kafka.client.tls.stores.pem import build_pem, parse_pem
-from pyspark_kafka.client.tls.stores.reading import KEYSTORE, TRUSTSTORE, parse_store
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import CertificateStore, Secret
 

@@ -85,7 +85,7 @@ def test_other_text_is_refused_as_a_value_error(data: object) -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.integers(1, 100)), min_size=1, max_size=2000))
 def test_recent_times_keep_all_rows_in_bounded_space(times: list[tuple[float, int]]) -> None:
-    kept = RecentTimes(most=16)
+    kept = RecentTimes(max_times=16)
     for pair in times:
         kept.add([pair])
     found = kept.until(2e6)

@@ -17,7 +17,7 @@ from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.planning import DataLoss, DataLossKind, data_loss_error
 from pyspark_kafka.source.driver.topic_watch import TopicWatch
-from pyspark_kafka.source.executor.range_decoding import resume_or_raise
+from pyspark_kafka.source.executor.range_decoder import resume_or_raise
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from kit.pointers import REPO
 from kit.source_tree import python_files, text_of
 
 TESTS = REPO / "tests"
-LONGEST = 90
+MAX_LENGTH = 90
 # A pronoun, a preposition or a conjunction in the place of the subject.
 _NO_SUBJECT = re.compile(
     r"test_(?:what|who|of|where|it|there|that|after|as|at|by|for|from|if|in|on|to|when|while|with|without)_"
@@ -44,5 +44,5 @@ def test_names_begin_with_their_subject() -> None:
 
 
 def test_names_are_at_most_90_characters_long() -> None:
-    found = [name for name in names_in(".") if len(name.partition(": ")[2]) > LONGEST]
+    found = [name for name in names_in(".") if len(name.partition(": ")[2]) > MAX_LENGTH]
     assert not found, "\n".join(found)

@@ -18,11 +18,11 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from pyspark_kafka.checkpoint.deciding_stores import EXTRAS, deciding_store, hadoop_files, has_client
+from pyspark_kafka.checkpoint.conditional_stores import EXTRAS, conditional_store, hadoop_files, has_client
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from pyspark_kafka.checkpoint.deciding_stores import DecidingStore
+    from pyspark_kafka.checkpoint.conditional_stores import ConditionalStore
 
 # At least two letters: `C:` is a drive.
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
@@ -179,11 +179,11 @@ class FileLocation:
                 parameters={"location": self.shown},
             ) from (error if self.shown == self.location else None)
 
-    def _deciding(self) -> DecidingStore | None:
+    def _conditional(self) -> ConditionalStore | None:
         """Return the client that decides which of several writers comes first; None if the location has none."""
         opened, root = self._open()
         try:
-            return deciding_store(_for_arrow(self.location), root, getattr(opened, "region", None))
+            return conditional_store(_for_arrow(self.location), root, getattr(opened, "region", None))
         except (OSError, ValueError) as error:
             raise CheckpointError(
                 f"The {self.purpose} location {self.shown} cannot be opened: {error}",
@@ -194,7 +194,7 @@ class FileLocation:
 
     def _check_store(self, name: str) -> tuple[str, str]:
         """Return why a store does not decide, and what to do; empty texts if it does."""
-        store, (_, root) = self._deciding(), self._open()
+        store, (_, root) = self._conditional(), self._open()
         scheme = _for_arrow(self.location).partition(":")[0].lower()
         if store is None and scheme not in EXTRAS:
             return f"Files of {scheme}:// cannot be created on the condition that there is none", _OTHER_PLACE

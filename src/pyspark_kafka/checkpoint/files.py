@@ -2,7 +2,7 @@
 
 Local files go through the operating system, so that only one process can create a file, and the file is on disk when
 the call returns. Those of stores are read and written through a client that has writes on a condition, where one is
-installed (`deciding_stores`), and otherwise through `pyarrow.fs`, as listings always are.
+installed (`conditional_stores`), and otherwise through `pyarrow.fs`, as listings always are.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class CheckpointFiles(FileLocation):
             self._remove(_checksum_name(name))
         if self._remote:
             opened, root = self._open()
-            (self._deciding() or opened).move(f"{root}/{temporary}", f"{root}/{name}")
+            (self._conditional() or opened).move(f"{root}/{temporary}", f"{root}/{name}")
             return
         path = self._path(name)
         os.replace(self._path(temporary), path)  # noqa: PTH105
@@ -309,14 +309,14 @@ class CheckpointFiles(FileLocation):
     def _read_remote(self, name: str) -> bytes | None:
         opened, root = self._open()
         path = f"{root}/{checked_name(name)}"
-        if (store := self._deciding()) is not None:
+        if (store := self._conditional()) is not None:
             return store.read(path, MAX_FILE_BYTES + 1)
         with opened.open_input_stream(path) as stream:
             return bytes(stream.read(MAX_FILE_BYTES + 1))
 
     def _delete_remote(self, names: Sequence[str]) -> None:
         _, root = self._open()
-        if (store := self._deciding()) is not None:
+        if (store := self._conditional()) is not None:
             store.delete([f"{root}/{checked_name(name)}" for name in names])
             return
         for name in names:
@@ -327,7 +327,7 @@ class CheckpointFiles(FileLocation):
     def _put_remote(self, name: str, temporary: str, data: bytes, *, replace: bool) -> bool:
         opened, root = self._open()
         path, written = f"{root}/{name}", f"{root}/{temporary}"
-        if (store := self._deciding()) is not None:
+        if (store := self._conditional()) is not None:
             if replace:
                 store.replace(path, data)
                 return True

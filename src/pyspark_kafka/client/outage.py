@@ -2,7 +2,7 @@
 
 A query that ends in an outage has to be started again by someone, and finds the same outage; so it waits. A cluster
 that was never reached is no outage but a mistake in the options, which is reported at once. Single requests are retried
-by `retry.py`; `waiting.py` logs long waits.
+by `retry.py`; `stalls.py` logs long waits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.retry import Backoff
-from pyspark_kafka.client.waiting import Contact, Stall, clock_time, what_failed
+from pyspark_kafka.client.stalls import Contact, Stall, clock_time, what_failed
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.interrupt import pause
 

@@ -79,11 +79,11 @@ def query_positions(
     Raises:
         ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
     """
-    survey = query_logs(client, positions, deadline, isolation_level=isolation_level, newest=newest)
+    logs_now = query_logs(client, positions, deadline, isolation_level=isolation_level, newest=newest)
     asked_at_ms = now_ms()
     behind = []
     for topic_partition, position in positions.items():
-        log_status = survey.logs[topic_partition]
+        log_status = logs_now.logs[topic_partition]
         if log_status.leader is not None and log_status.start is not None and log_status.end is not None:
             log = Log(log_status.start, log_status.end)
             if records := log.records_behind(position):
@@ -91,7 +91,7 @@ def query_positions(
     behind.sort(key=lambda each: -each[0])
     found = fetch_record_times(client, [(leader, first) for _, leader, first in behind], deadline) if times else None
     waiting = frozenset(leader.topic_partition for _, leader, _ in behind)
-    return LogsAtPositions(survey.logs, survey.topic_ids, waiting, found, asked_at_ms)
+    return LogsAtPositions(logs_now.logs, logs_now.topic_ids, waiting, found, asked_at_ms)
 
 
 def fetch_policies(

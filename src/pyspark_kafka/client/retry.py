@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_kafka.client.waiting import note_failure
+from pyspark_kafka.client.stalls import note_failure
 from pyspark_kafka.client.wire.error_codes import ErrorCode, error_kind
 from pyspark_kafka.counters import COUNTERS, RETRIES
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError

@@ -73,5 +73,5 @@ def _defect(error: Exception) -> ConnectorError:
         f"The check cannot judge this: {type(error).__name__}{place}.",
         condition="CHECK_FAILED",
         hint="This is a defect of pyspark-kafka: report it with this text. The cluster may be as it should be.",
-        facts={"error": type(error).__name__},
+        parameters={"error": type(error).__name__},
     )

@@ -4,8 +4,8 @@ For users: `decode` and `encode` take arrays, `decode_column` and `encode_column
 `decode_udf` and `encode_udf` functions on columns. They know options, registries and PySpark, so they stand in `typed/`
 and `spark/`, and are loaded when they are first used.
 
-`avro` has a codec of its own, `json` reads and writes with arro3, `protobuf` with ptars. `framing` reads the id of the
-schema before each value, `framed` reads an array of several schemas. `values` is what every decoder returns.
+`avro` has a codec of its own, `json` reads and writes with arro3, `protobuf` with ptars. `wire_format` reads the schema
+id before each value, `framed` reads an array of several schemas. `values` is what every decoder returns.
 
 Invariant: pure computation over Arrow arrays. A value that cannot be read spoils no other: its row is null, and named.
 Knows no Kafka and no Spark. Layer: formats, beside records/.

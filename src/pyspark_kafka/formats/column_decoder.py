@@ -13,7 +13,6 @@ from pyspark_kafka.formats.avro import by_schema as avro
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.column_format import WITH_SCHEMA
 from pyspark_kafka.formats.framed import decode_framed
-from pyspark_kafka.formats.framing import have_id_header, read_framing
 from pyspark_kafka.formats.json.decoding import JsonDecoder
 from pyspark_kafka.formats.json.time_patterns import time_patterns
 from pyspark_kafka.formats.parts import concat_parts
@@ -22,15 +21,16 @@ from pyspark_kafka.formats.projection import check_projection, project
 from pyspark_kafka.formats.protobuf import by_schema as protobuf
 from pyspark_kafka.formats.schemas import UnknownSchemaError
 from pyspark_kafka.formats.values import BadValue, Reason
+from pyspark_kafka.formats.wire_format import have_id_header, read_wire_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark_kafka.formats.column_format import ColumnFormat, TypedFormat
     from pyspark_kafka.formats.framed import ValueDecoder
-    from pyspark_kafka.formats.framing import FramedValues
     from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, SchemaRegistry
     from pyspark_kafka.formats.values import DecodedValues
+    from pyspark_kafka.formats.wire_format import FramedValues
 
 # Decoders that are kept: more than a topic has schemas, of a MB together.
 _MAX_KEPT = 1000
@@ -120,7 +120,7 @@ class ColumnDecoder:
         return self._decode_framed(values, headers, self._framing)
 
     def _decode_framed(self, values: pa.Array, headers: pa.Array | None, framing: str) -> DecodedColumn:
-        framed = read_framing(values, framing, headers, is_key=self._is_key)
+        framed = read_wire_format(values, framing, headers, is_key=self._is_key)
         found = self._reader.framed(framed)
         return DecodedColumn(project(found.column, self.arrow_type), found.bad, framed.id_texts())
 

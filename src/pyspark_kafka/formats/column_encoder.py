@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.formats.column_format import WITH_SCHEMA
-from pyspark_kafka.formats.framing import APICURIO8, CONFLUENT, KEY_HEADER, VALUE_HEADER
 from pyspark_kafka.formats.plain.text import find_bad_text, has_text
+from pyspark_kafka.formats.wire_format import APICURIO8, CONFLUENT, KEY_HEADER, VALUE_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

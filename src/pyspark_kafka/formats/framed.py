@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark_kafka.formats.bounds import SizeBudget
-    from pyspark_kafka.formats.framing import FramedValues
     from pyspark_kafka.formats.schemas import SchemaId
+    from pyspark_kafka.formats.wire_format import FramedValues
 
 _T = TypeVar("_T")
 
@@ -49,7 +49,7 @@ def decode_framed(
     Runs on: executor; as often blocking as `decoder_of` is.
 
     Args:
-        framed: the values with their ids, as `framing.read_framing` returns them.
+        framed: the values with their ids, as `wire_format.read_wire_format` returns them.
         arrow_type: what all decoders return.
         decoder_of: as `find_schemas` asks.
         is_known: as of `find_schemas`.

@@ -14,7 +14,7 @@ from pyspark_kafka.planning.lag import OffsetsBehind, lag_metrics, most_behind, 
 from pyspark_kafka.planning.ranges import Plan, plan_ranges
 from pyspark_kafka.planning.rate_limit import rate_limit
 from pyspark_kafka.planning.resolve import resolve_offsets, resolve_timestamps, timestamps_to_look_up
-from pyspark_kafka.planning.splitting import pack_ranges, split_ranges
+from pyspark_kafka.planning.task_ranges import pack_ranges, split_ranges
 
 __all__ = [
     "ContinuousPlan",

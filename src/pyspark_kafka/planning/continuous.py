@@ -113,7 +113,7 @@ def end_plan(
 
 
 def share_partitions(
-    partitions: Iterable[TopicPartition], *, tasks: int | None = None, most: int = 1
+    partitions: Iterable[TopicPartition], *, tasks: int | None = None, max_partitions: int = 1
 ) -> tuple[tuple[TopicPartition, ...], ...]:
     """Group partitions into tasks that read them for as long as they run.
 
@@ -121,14 +121,14 @@ def share_partitions(
 
     Args:
         partitions: to group.
-        tasks: how many groups there are at most; None: as many as `most` asks for.
-        most: without `tasks`, how many partitions a group has at most.
+        tasks: how many groups there are at most; None: as many as `max_partitions` asks for.
+        max_partitions: without `tasks`, how many partitions a group has at most.
 
     Returns:
         The groups, none of them empty, each sorted.
     """
     wanted = sorted(partitions)
-    if tasks is None and most == 1:
+    if tasks is None and max_partitions == 1:
         return tuple((topic_partition,) for topic_partition in wanted)
-    count = min(len(wanted), tasks if tasks is not None else -(-len(wanted) // most))
+    count = min(len(wanted), tasks if tasks is not None else -(-len(wanted) // max_partitions))
     return tuple(tuple(wanted[first::count]) for first in range(count))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.errors import MOST_LISTED, DataLossError, listed
+from pyspark_kafka.errors import MAX_LISTED, DataLossError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -117,7 +117,7 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
         hint=_MOVE if DataLossKind.PARTITION_OFFSET_CHANGED in kinds else _CONTINUE,
         parameters={
             "kinds": ", ".join(kind.value for kind in kinds),
-            "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:MOST_LISTED]),
+            "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:MAX_LISTED]),
             "count": len(findings),
         },
     )

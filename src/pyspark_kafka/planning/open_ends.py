@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.offsets import Earliest, Latest, SpecificOffsets
-from pyspark_kafka.planning.splitting import split_ranges
+from pyspark_kafka.planning.task_ranges import split_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark_kafka.records._variant import CodecInfo, codec_info
     from pyspark_kafka.records.batch_header import ScannedHeaders, scan
+    from pyspark_kafka.records.batch_split import split_batch
     from pyspark_kafka.records.decoding import DEFAULT_TARGET_BYTES, DEFAULT_TARGET_ROWS, Decoded, decode, iter_decode
     from pyspark_kafka.records.encoding import (
         RecordColumns,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
         patch_header,
     )
     from pyspark_kafka.records.pieces import COLUMN_NAMES, HEADERS_TYPE, record_schema
-    from pyspark_kafka.records.splitting import split_batch
 
 __all__ = [
     "COLUMN_NAMES",
@@ -62,7 +62,7 @@ _PLACES = {
         "patch_header",
     ),
     "pieces": ("COLUMN_NAMES", "HEADERS_TYPE", "record_schema"),
-    "splitting": ("split_batch",),
+    "batch_split": ("split_batch",),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 

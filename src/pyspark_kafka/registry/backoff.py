@@ -47,9 +47,9 @@ class RegistryBackoff:
             if now < self._not_before:
                 self._not_before = max(self._not_before, asked_until)
                 return
-            longest_s = min(_MAX_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._failures, 30))
+            max_pause_s = min(_MAX_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._failures, 30))
             self._failures += 1
-            pause_s = longest_s * (0.5 + 0.5 * random.random())  # noqa: S311 - no secret
+            pause_s = max_pause_s * (0.5 + 0.5 * random.random())  # noqa: S311 - no secret
             self._not_before = max(now + pause_s, asked_until)
 
     def answered(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.checkpoint.reader_schemas import ReaderSchema, ReaderSchemasFile
     from pyspark_kafka.options import BatchReadOptions, Subscription, TypedReadOptions
-    from pyspark_kafka.typed.reading import ReadFormats
+    from pyspark_kafka.typed.read_formats import ReadFormats
 
 _LOG = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ def plan_columns(
             return ReadColumns(source_schema(include_headers=options.include_headers))
         check_asked_columns(asked, source_schema(include_headers=options.include_headers))
         return ReadColumns(asked)
-    from pyspark_kafka.typed.reading import plan_read  # noqa: PLC0415 - most reads are of bytes
+    from pyspark_kafka.typed.read_formats import plan_read  # noqa: PLC0415 - most reads are of bytes
 
     file = _file(options, directory)
     topic = _only_topic(options.subscription)
@@ -245,7 +245,7 @@ def _with_versions(
     if not recorded:
         return typed
     from pyspark_kafka.checkpoint.reader_schemas import schema_key  # noqa: PLC0415 - as above
-    from pyspark_kafka.typed.reading import default_subject  # noqa: PLC0415 - as above
+    from pyspark_kafka.typed.read_formats import default_subject  # noqa: PLC0415 - as above
 
     for name in _SIDES:
         side = getattr(typed, name)

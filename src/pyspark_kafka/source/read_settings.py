@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pyspark_kafka.options import ConnectionOptions, FetchOptions
-    from pyspark_kafka.typed.reading import ReadFormats
+    from pyspark_kafka.typed.read_formats import ReadFormats
 
 
 @dataclass(frozen=True, slots=True)

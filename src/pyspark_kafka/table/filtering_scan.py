@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import SupportsPushDownFilters
-from pyspark_kafka.planning.filtering import RecordFilter
+from pyspark_kafka.planning.record_filter import RecordFilter
 from pyspark_kafka.table.record_filters import translate_filters
 from pyspark_kafka.table.scan import KafkaScan, KafkaScanBuilder
 

@@ -8,7 +8,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.connector import filters
-from pyspark_kafka.planning.filtering import NOTHING, RecordFilter
+from pyspark_kafka.planning.record_filter import NOTHING, RecordFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

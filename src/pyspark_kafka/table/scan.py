@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka.options import BatchReadOptions, StreamReadOptions
-    from pyspark_kafka.planning.filtering import RecordFilter
+    from pyspark_kafka.planning.record_filter import RecordFilter
     from pyspark_kafka.source.read_columns import ReadColumns
 
 

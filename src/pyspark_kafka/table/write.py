@@ -145,7 +145,7 @@ class KafkaWrite(Write):
         if options.typed is None:
             return find_sink_columns(columns, topic_option=options.topic)
         from pyspark_kafka.sink.driver.write_schemas import plan_formats  # noqa: PLC0415 - most writes have no format
-        from pyspark_kafka.typed.writing import typed_columns  # noqa: PLC0415 - as above
+        from pyspark_kafka.typed.write_formats import typed_columns  # noqa: PLC0415 - as above
 
         typed = typed_columns(options.typed)
         found = find_sink_columns(columns, topic_option=options.topic, typed=typed)

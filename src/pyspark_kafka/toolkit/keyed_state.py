@@ -84,7 +84,7 @@ class KeyedState:
         self._durable = durable
         self._database = self._open()
         # At most as many rows are in `changes` that could be moved.
-        self._most_changes = int(self._run("SELECT count(*) FROM changes").fetchone()[0])
+        self._max_changes = int(self._run("SELECT count(*) FROM changes").fetchone()[0])
         self._next_moved = b""
 
     def __enter__(self) -> Self:
@@ -297,18 +297,18 @@ class KeyedState:
 
         Part of a merge's transaction. What is younger than the oldest snapshot stays.
         """
-        self._most_changes += added
-        if self._most_changes <= _MAX_CHANGES:
+        self._max_changes += added
+        if self._max_changes <= _MAX_CHANGES:
             return
         run = self._database.execute
         oldest = run("SELECT min(number) FROM snapshots").fetchone()[0]
         # Without a snapshot there is nothing to go back to.
         movable, bounds = ("TRUE", []) if oldest is None else ("since < ?", [oldest])
         count = f"SELECT count(*) FROM changes WHERE {movable}"
-        self._most_changes = run(count, bounds).fetchone()[0]
-        if self._most_changes <= _MAX_CHANGES:
+        self._max_changes = run(count, bounds).fetchone()[0]
+        if self._max_changes <= _MAX_CHANGES:
             return
-        number = max(_MIN_MOVED, self._most_changes - _MAX_CHANGES)
+        number = max(_MIN_MOVED, self._max_changes - _MAX_CHANGES)
         movable, bounds = f"{movable} AND key >= ?", [*bounds, self._next_moved]
         end = run(
             f"SELECT key FROM changes WHERE {movable} ORDER BY key LIMIT 1 OFFSET ?", [*bounds, number]
@@ -318,7 +318,7 @@ class KeyedState:
         newest = f"{_NEWEST} WHERE {movable} GROUP BY key"
         run(f"INSERT OR REPLACE INTO state SELECT key, value FROM ({newest}) WHERE value IS NOT NULL", bounds)
         run(f"DELETE FROM state WHERE key IN (SELECT key FROM ({newest}) WHERE value IS NULL)", bounds)
-        self._most_changes -= run(f"DELETE FROM changes WHERE {movable}", bounds).rowcount
+        self._max_changes -= run(f"DELETE FROM changes WHERE {movable}", bounds).rowcount
         # After the last key the first ones are next.
         self._next_moved = b"" if end is None else end[0]
 

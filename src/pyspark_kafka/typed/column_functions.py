@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import OptionError, RecordError, SchemaError
-from pyspark_kafka.formats.framing import HEADER_FRAMINGS
-from pyspark_kafka.typed.reading import CORRUPT_TYPE, spread_corrupt
+from pyspark_kafka.formats.wire_format import HEADER_FRAMINGS
+from pyspark_kafka.typed.read_formats import CORRUPT_TYPE, spread_corrupt
 from pyspark_kafka.typed.spark_json import field_json, type_json
 from pyspark_kafka.typed.value_plans import plan_encoding, plan_values
 from pyspark_kafka.typed.values import as_bytes, bad_value, check_on_bad

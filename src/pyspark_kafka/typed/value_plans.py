@@ -60,7 +60,7 @@ class ValuePlan:
             SchemaError: the type does not fit the schema.
         """
         from pyspark_kafka.formats.column_encoder import ColumnEncoder  # noqa: PLC0415 - not for decoding
-        from pyspark_kafka.typed.writing import writable_type  # noqa: PLC0415 - not for decoding
+        from pyspark_kafka.typed.write_formats import writable_type  # noqa: PLC0415 - not for decoding
 
         return ColumnEncoder(replace(self.column, arrow_type=writable_type(kind)))
 
@@ -79,7 +79,7 @@ def plan_values(
     date_format: str | None = None,
 ) -> ValuePlan:
     """Plan how values are decoded; see `decode`."""
-    from pyspark_kafka.typed.reading import plan_read  # noqa: PLC0415 - not for encoding
+    from pyspark_kafka.typed.read_formats import plan_read  # noqa: PLC0415 - not for encoding
 
     given = {
         "Schema": schema_text(schema),
@@ -155,7 +155,7 @@ def _schema_to_write(
     """Return the schema that values are written with, with the id to write; None for JSON without either."""
     from pyspark_kafka.registry.connect import open_registry  # noqa: PLC0415 - mostly there is none
     from pyspark_kafka.typed.given_schema import KINDS, read_given_schema  # noqa: PLC0415 - not for decoding
-    from pyspark_kafka.typed.reading import find_schema  # noqa: PLC0415 - not for decoding
+    from pyspark_kafka.typed.read_formats import find_schema  # noqa: PLC0415 - not for decoding
     from pyspark_kafka.typed.registered_text import encodable, registrable  # noqa: PLC0415 - not for decoding
 
     asks = registry is not None and (options.schema is None or (schema_id is None and framing != "none"))

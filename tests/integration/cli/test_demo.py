@@ -59,7 +59,7 @@ def await_no_file_in(place: Path, seconds: float = 120) -> None:
 
 
 # Readers of a log were promised that the demo is never silent for longer.
-_LONGEST_SILENCE_S = 5.0
+_MAX_SILENCE_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def test_demo_ends_and_is_never_silent_and_leaves_nothing(tmp_path: Path) -> Non
     )
     output = "".join(line.text for line in lines)
     assert code == 0, output[-8000:]
-    assert [line for line in lines if line.silence_s - line.late_s > _LONGEST_SILENCE_S] == []
+    assert [line for line in lines if line.silence_s - line.late_s > _MAX_SILENCE_S] == []
     assert "Produced 20,000 orders to 'orders' (4 partitions, zstd)" in output
     assert "Streamed 20,000 orders" in output
     assert "every country's sum equals what was produced, 19,999 orders in all. One more, dated a day" in output

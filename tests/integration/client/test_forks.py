@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.fakes.schema_registry import RegistryAnswer, SchemaRegistryServer
-from pyspark_kafka.client import waiting
-from pyspark_kafka.client.waiting import Contact, Stall
+from pyspark_kafka.client import stalls
+from pyspark_kafka.client.stalls import Contact, Stall
 from pyspark_kafka.counters import RETRIES, Counters
 from pyspark_kafka.options import RegistryOptions
 from pyspark_kafka.registry.connect import open_registry
@@ -26,7 +26,7 @@ def test_a_forked_child_reports_by_itself() -> None:
     with Stall(lambda: "in the parent", Contact()):
         child = os.fork()
         if child == 0:
-            waits = waiting._MONITOR
+            waits = stalls._MONITOR
             os._exit(1 if waits._waiting or waits._thread or waits.innermost() else 0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 

@@ -100,7 +100,7 @@ def test_wrong_port_is_named_and_later_steps_say_why_they_are_skipped() -> None:
     refused = only(found, "tcp")
     assert refused.status is FindingStatus.FAILED
     assert "Correct the port of" in refused.remedy
-    assert refused.parameters["option"] == "kafka.bootstrap.servers"
+    assert refused.facts["option"] == "kafka.bootstrap.servers"
     assert {each.text for each in found.of("brokers") + found.of("record")} == {
         "Not judged: no bootstrap server accepts connections."
     }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SCRAM = "SCRAM-SHA-512"
-_LONGEST_JOURNEY = 10
+_MAX_REMEDIES = 10
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def follow(found: Finding, options: dict[str, str], known: dict[str, str]) -> No
 def journey(options: dict[str, str], known: dict[str, str]) -> list[str]:
     """Follow remedies until the check is fine; return the step that failed each time."""
     steps: list[str] = []
-    for _ in range(_LONGEST_JOURNEY):
+    for _ in range(_MAX_REMEDIES):
         done = check(options)
         failed = [each for each in done.findings if each.status is FindingStatus.FAILED]
         if not failed:
@@ -192,7 +192,7 @@ def journey(options: dict[str, str], known: dict[str, str]) -> list[str]:
             return steps
         steps.append(failed[0].step)
         follow(failed[0], options, known)
-    raise AssertionError(f"no end after {_LONGEST_JOURNEY} remedies: {steps}")
+    raise AssertionError(f"no end after {_MAX_REMEDIES} remedies: {steps}")
 
 
 def test_remedies_alone_lead_from_an_address_to_mutual_tls(secured_kafka: EmbeddedKafka, topic: str) -> None:

@@ -113,7 +113,7 @@ def test_line_that_the_end_of_a_connection_cuts_is_no_row(feed: FeedServer, spoo
 def test_full_spool_holds_the_feed_back_and_loses_nothing(
     feed: FeedServer, spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(socket_feed, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(socket_feed, "MAX_SEGMENTS", 3)
     monkeypatch.setattr(socket_feed, "SEGMENT_BYTES", 100_000)
     monkeypatch.setattr(socket_feed, "ROLL_S", 0.01)
     sent = [f"{number:06}" + "x" * 1_000 for number in range(12_000)]

@@ -20,7 +20,7 @@ from faults.points import EXACTLY_ONCE, TASKS, TWICE
 from faults.topics import watching
 from kit.fakes.schema_registry import SchemaRegistryServer
 from pyspark_kafka import DefaultSource
-from pyspark_kafka.formats.framing import CONFLUENT
+from pyspark_kafka.formats.wire_format import CONFLUENT
 from pyspark_kafka.spark.writers import SparkMessage
 
 if TYPE_CHECKING:

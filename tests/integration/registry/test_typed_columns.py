@@ -15,7 +15,7 @@ from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.values import Reason
 from pyspark_kafka.options import FormatOptions, RegistryOptions, TypedReadOptions
 from pyspark_kafka.registry.connect import open_registry
-from pyspark_kafka.typed.reading import plan_read
+from pyspark_kafka.typed.read_formats import plan_read
 
 if TYPE_CHECKING:
     from pyspark_kafka.formats.column_format import ColumnFormat

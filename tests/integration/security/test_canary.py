@@ -42,7 +42,7 @@ pytestmark = [
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PAGE = (Path(__file__).parents[3] / "docs" / "secrets.md").read_text()
-LONGEST_S = 400
+MAX_S = 400
 # Each with a password of its own.
 USERS = ("option", "connect", "shown", "env", "file", "call", "whole")
 # Neither name nor value has what Spark redacts by default: docs/secrets.md.
@@ -415,7 +415,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         (hidden / "plan.json").write_text(json.dumps({**plan, "master": cluster.url}))
         done = subprocess.run(
             [sys.executable, str(Path(secret_queries.__file__)), str(hidden / "plan.json"), str(place)],
-            capture_output=True, text=True, timeout=LONGEST_S, check=False,
+            capture_output=True, text=True, timeout=MAX_S, check=False,
         )  # fmt: skip
         (place / "driver.log").write_text(done.stdout + done.stderr)
         (place / "broker.log").write_text(kafka.log)

@@ -17,7 +17,7 @@ from pyspark_kafka.options import parse_batch_read_options
 if TYPE_CHECKING:
     from pyspark_kafka.testing import EmbeddedKafka
 
-_MOST_MESSAGES = 8
+_MAX_MESSAGES = 8
 
 
 def connect(options: dict[str, str]) -> ConnectorError | None:
@@ -41,7 +41,7 @@ def test_messages_alone_lead_from_an_address_to_a_connection(secured_kafka: Embe
         "kafka.default.api.timeout.ms": "3000",
     }
     messages: list[str] = []
-    for _ in range(_MOST_MESSAGES):
+    for _ in range(_MAX_MESSAGES):
         error = connect(options)
         if error is None:
             assert 2 <= len(messages) <= 5, messages

@@ -126,7 +126,7 @@ def test_a_transaction_of_another_sink_is_waited_for_and_not_longer_than_is_said
     with pytest.raises(DeadlineError, match=r"COMMIT_TOPIC_HELD\] Reading commit markers of .* within 1500 ms"):
         reader.read("one")
     # Who only looks on does not wait.
-    assert reader.glance(["one", "other"]) == {"one": marker("one", 1)}
+    assert reader.read_newest(["one", "other"]) == {"one": marker("one", 1)}
     other.end(transaction, commit=True)
     assert MarkerReader(client, CommitTopic(client, topic.name), 20_000).read("one") == marker("one", 1)
 
@@ -140,8 +140,8 @@ def test_the_newest_markers_of_many_sinks_are_found_in_all_partitions(
     assert len({topic.partition_of(sink) for sink in sinks}) > 1
     for sink in sinks:
         put(client, topic, marker(sink, 1), marker(sink, 2))
-    assert reader.glance([*sinks, "nobody"]) == {sink: marker(sink, 2) for sink in sinks}
-    assert reader.glance([]) == {}
+    assert reader.read_newest([*sinks, "nobody"]) == {sink: marker(sink, 2) for sink in sinks}
+    assert reader.read_newest([]) == {}
 
 
 def test_markers_are_found_after_partitions_were_added(client: KafkaClient, make_topic: TopicMaker) -> None:
@@ -154,7 +154,7 @@ def test_markers_are_found_after_partitions_were_added(client: KafkaClient, make
         topic = CommitTopic(client, name)
         reader = MarkerReader(client, topic, 10_000)
         assert [reader.read(sink) for sink in sinks] == [marker(sink, count - 2) for sink in sinks]
-        assert reader.glance(sinks) == {sink: marker(sink, count - 2) for sink in sinks}
+        assert reader.read_newest(sinks) == {sink: marker(sink, count - 2) for sink in sinks}
         for sink in sinks:
             # Where a sink's older markers are in another partition the newer one counts.
             put(client, topic, marker(sink, count), marker(sink, {3: 3, 5: 6}[count]))

@@ -13,7 +13,7 @@ import pytest
 from kit.fixtures.broker import FREEZE
 from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import consume, consume_committed
-from pyspark_kafka.client import waiting as reports
+from pyspark_kafka.client import stalls as reports
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.cluster.pool import borrow_client

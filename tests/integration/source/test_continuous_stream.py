@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import Offset
 
 KIB = 1 << 10
-ON_EXECUTOR = "pyspark_kafka.source.executor.range_decoding"
+ON_EXECUTOR = "pyspark_kafka.source.executor.range_decoder"
 
 
 def stream_of(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
 
 KIB = 1 << 10
-ON_DRIVER, ON_EXECUTOR = "pyspark_kafka.source.driver.topic_losses", "pyspark_kafka.source.executor.range_decoding"
+ON_DRIVER, ON_EXECUTOR = "pyspark_kafka.source.driver.topic_losses", "pyspark_kafka.source.executor.range_decoder"
 EITHER = pytest.mark.parametrize("fail_on_data_loss", [True, False])
 
 

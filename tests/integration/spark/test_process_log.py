@@ -65,7 +65,7 @@ def test_warnings_have_the_form_of_sparks_lines_and_say_which_query(
     assert ours
     assert None not in found, ours
     lost = [match for match in found if match and "Offsets [2, " in match[5]]
-    assert [(match[2], match[3]) for match in lost] == [("WARN", "pyspark_kafka.source.executor.range_decoding")]
+    assert [(match[2], match[3]) for match in lost] == [("WARN", "pyspark_kafka.source.executor.range_decoder")]
     assert re.fullmatch(rf"queryId={ids['query']} runId={ids['run']} batchId=0 stage=\d+ TID=\d+", lost[0][4])
     # On the driver: the line names the topic, and is written once, though Spark builds several readers.
     noted = [match for match in found if match and "'maxTriggerDelay' has no effect" in match[5]]

@@ -18,9 +18,9 @@ from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.avro.schema import parse_schema
 from pyspark_kafka.formats.column_decoder import ColumnDecoder
 from pyspark_kafka.formats.column_format import ColumnFormat
-from pyspark_kafka.formats.framing import CONFLUENT
 from pyspark_kafka.formats.schemas import RegisteredSchema
 from pyspark_kafka.formats.values import Reason
+from pyspark_kafka.formats.wire_format import CONFLUENT
 
 
 def encoded(schema: Any, value: Any) -> bytes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.checkpoint import CheckpointFiles, deciding_stores, file_location
+from pyspark_kafka.checkpoint import CheckpointFiles, conditional_stores, file_location
 from pyspark_kafka.checkpoint.file_location import FileLocation
 from pyspark_kafka.errors import CheckpointError
 
@@ -104,7 +104,7 @@ def test_file_system_without_conditions_is_refused() -> None:
 def test_store_whose_client_is_not_installed_is_refused_with_the_name_of_the_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deciding_stores, "has_client", lambda _: False)
+    monkeypatch.setattr(conditional_stores, "has_client", lambda _: False)
     monkeypatch.setattr(file_location, "_filesystem", lambda _: (object(), "bucket/query"))
     with pytest.raises(CheckpointError) as raised:
         FileLocation("s3a://bucket/unlike-others").check_decides()
@@ -131,7 +131,7 @@ class CarelessStore:
 
 def test_store_that_writes_against_a_condition_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     store = CarelessStore()
-    monkeypatch.setattr(file_location, "deciding_store", lambda *_: store)
+    monkeypatch.setattr(file_location, "conditional_store", lambda *_: store)
     monkeypatch.setattr(file_location, "_filesystem", lambda _: (object(), "bucket/query"))
     with pytest.raises(CheckpointError, match="The store ignores the condition of a write") as raised:
         FileLocation("s3://bucket/query").check_decides()

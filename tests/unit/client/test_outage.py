@@ -9,7 +9,7 @@ import pytest
 
 from kit.fakes.clock import Clock
 from pyspark_kafka.client.outage import OutageRetry, may_be_outage
-from pyspark_kafka.client.waiting import Contact
+from pyspark_kafka.client.stalls import Contact
 from pyspark_kafka.client.wire.messages import ErrorCode, broker_error
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
 from pyspark_kafka.interrupt import interrupted_by, pause

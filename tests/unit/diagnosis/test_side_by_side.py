@@ -47,7 +47,7 @@ def test_defect_is_told_as_one_with_its_place_and_without_its_text() -> None:
     with pytest.raises(ConnectorError, match=r"The check cannot judge this: UnicodeEncodeError in .*, line") as caught:
         ask_all(["one"], fail_to_encode, Deadline(5_000))
     assert caught.value.condition == "CHECK_FAILED"
-    assert "hunter2" not in f"{caught.value!r} {caught.value.facts}"
+    assert "hunter2" not in f"{caught.value!r} {caught.value.parameters}"
 
 
 def test_error_of_another_package_is_a_result_where_it_is_expected() -> None:

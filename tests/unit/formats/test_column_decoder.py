@@ -18,12 +18,12 @@ from pyspark_kafka.errors import RegistryError, SchemaError, SetupError
 from pyspark_kafka.formats.column_decoder import ColumnDecoder, DecodedColumn
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.column_format import ColumnFormat, TypedFormat
-from pyspark_kafka.formats.framing import APICURIO8, CONFLUENT, Framing
 from pyspark_kafka.formats.protobuf import by_schema as protobuf
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.message_index import write_message_index
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema, SchemaId, UnknownSchemaError
 from pyspark_kafka.formats.values import BadValue, Reason
+from pyspark_kafka.formats.wire_format import APICURIO8, CONFLUENT, Framing
 
 if TYPE_CHECKING:
     from google.protobuf import descriptor_pb2

@@ -9,9 +9,9 @@ from kit.fakes.clock import Clock
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.avro.schema import parse_schema
 from pyspark_kafka.formats.framed import MAX_UNKNOWN, MAX_UNKNOWN_S, decode_framed, find_schemas
-from pyspark_kafka.formats.framing import CONFLUENT, read_framing
 from pyspark_kafka.formats.schemas import SchemaId, UnknownSchemaError
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
+from pyspark_kafka.formats.wire_format import CONFLUENT, read_wire_format
 
 READER = parse_schema('"long"')
 WRITERS = {1: "long", 2: "int"}
@@ -35,7 +35,7 @@ def value(schema_id: int, number: int) -> bytes:
 
 
 def decode(values: list[bytes | None], registry: Registry) -> DecodedValues:
-    framed = read_framing(pa.array(values, pa.binary()), "confluent")
+    framed = read_wire_format(pa.array(values, pa.binary()), "confluent")
     return decode_framed(framed, pa.int64(), registry.decoder_of, registry.known.__contains__)
 
 
@@ -114,7 +114,7 @@ def test_questions_about_made_up_ids_end_with_their_time() -> None:
         raise UnknownSchemaError("is not in the registry")
 
     bad: list[BadValue] = []
-    framed = read_framing(pa.array([value(number, 1) for number in range(20)], pa.binary()), "confluent")
+    framed = read_wire_format(pa.array([value(number, 1) for number in range(20)], pa.binary()), "confluent")
     found = [each for each, _, _ in find_schemas(framed, look_up, lambda _: False, bad, clock)]
     # Those that exist take as long as they do.
     assert (found, asked) == (list(range(10)), list(range(10 + int(MAX_UNKNOWN_S) // 5)))
@@ -126,4 +126,4 @@ def test_an_outage_makes_no_value_bad() -> None:
         raise TimeoutError(schema_id)
 
     with pytest.raises(TimeoutError):
-        decode_framed(read_framing(pa.array([value(1, 1)], pa.binary()), "confluent"), pa.int64(), decoder_of, bool)
+        decode_framed(read_wire_format(pa.array([value(1, 1)], pa.binary()), "confluent"), pa.int64(), decoder_of, bool)

@@ -15,9 +15,9 @@ from pyspark_kafka.errors import RecordError
 from pyspark_kafka.formats.avro import _variant
 from pyspark_kafka.formats.column_decoder import ColumnDecoder, DecodedColumn
 from pyspark_kafka.formats.column_format import ColumnFormat
-from pyspark_kafka.formats.framing import CONFLUENT
 from pyspark_kafka.formats.parts import concat_parts
 from pyspark_kafka.formats.schemas import RegisteredSchema
+from pyspark_kafka.formats.wire_format import CONFLUENT
 from pyspark_kafka.formats.zigzag import put_zigzag
 
 if TYPE_CHECKING:

@@ -86,8 +86,8 @@ def test_groups_hold_each_partition_once_and_are_at_most_the_tasks(found: set[To
 
 @given(partitions, st.integers(1, 12))
 def test_groups_without_a_number_of_tasks_have_at_most_the_partitions_that_may_share(
-    found: set[TopicPartition], most: int
+    found: set[TopicPartition], max_partitions: int
 ) -> None:
-    groups = share_partitions(found, most=most)
+    groups = share_partitions(found, max_partitions=max_partitions)
     assert Counter(tp for group in groups for tp in group) == Counter(found)
-    assert all(0 < len(group) <= most for group in groups)
+    assert all(0 < len(group) <= max_partitions for group in groups)

@@ -23,7 +23,7 @@ from pyspark_kafka.connector.filters import (
     StringStartsWith,
 )
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.planning.filtering import NOTHING, RecordFilter
+from pyspark_kafka.planning.record_filter import NOTHING, RecordFilter
 from pyspark_kafka.table.record_filters import translate_filters
 
 P, O, T, TS = ("partition",), ("offset",), ("topic",), ("timestamp",)  # noqa: E741 - a column, not a zero

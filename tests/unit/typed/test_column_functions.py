@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_kafka.errors import OptionError, RecordError, SchemaError
 from pyspark_kafka.formats import decode_column, encode_column
-from pyspark_kafka.typed.reading import CORRUPT_TYPE
+from pyspark_kafka.typed.read_formats import CORRUPT_TYPE
 
 if TYPE_CHECKING:
     from pyspark_kafka.typed.column_functions import ColumnDecoding

@@ -12,8 +12,8 @@ import pytest
 from pyspark_kafka import formats
 from pyspark_kafka.errors import OptionError, SchemaError
 from pyspark_kafka.options import FormatOptions, TypedReadOptions, TypedWriteOptions
-from pyspark_kafka.typed.reading import plan_read
-from pyspark_kafka.typed.writing import plan_write
+from pyspark_kafka.typed.read_formats import plan_read
+from pyspark_kafka.typed.write_formats import plan_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable

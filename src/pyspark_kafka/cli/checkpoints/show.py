@@ -30,13 +30,13 @@ SHOWN_PARTITIONS = 50
 """The number of partitions that a table has without --all."""
 
 
-def explain_checkpoint(location: str, most: int | None, *, as_json: bool) -> ExitStatus:
+def explain_checkpoint(location: str, max_batches: int | None, *, as_json: bool) -> ExitStatus:
     """Print an account of a checkpoint in words.
 
     Raises:
         CheckpointError: there is no checkpoint, or it cannot be listed.
     """
-    account = _account(location, most)
+    account = _account(location, max_batches)
     if as_json:
         print_json(summary_to_json(account))
         return _status(account)
@@ -50,13 +50,13 @@ def explain_checkpoint(location: str, most: int | None, *, as_json: bool) -> Exi
     return _status(account)
 
 
-def show_checkpoint(location: str, most: int | None, *, as_json: bool) -> ExitStatus:
+def show_checkpoint(location: str, max_batches: int | None, *, as_json: bool) -> ExitStatus:
     """Print a checkpoint as tables.
 
     Raises:
         CheckpointError: there is no checkpoint, or it cannot be listed.
     """
-    account = _account(location, most)
+    account = _account(location, max_batches)
     directories, problems = list_directories(read_checkpoint(location))
     account = replace(account, problems=tuple(dict.fromkeys([*account.problems, *problems])))
     if as_json:
@@ -71,7 +71,7 @@ def show_checkpoint(location: str, most: int | None, *, as_json: bool) -> ExitSt
         ],
     )
     positions = _positions(account)
-    shown = len(positions) if most is None else SHOWN_PARTITIONS
+    shown = len(positions) if max_batches is None else SHOWN_PARTITIONS
     _print_section(("source", "topic", "partition", "position", "end of unfinished"), positions[:shown])
     say_left_out(len(positions) - shown)
     _print_section(
@@ -128,10 +128,10 @@ def summary_to_json(account: CheckpointSummary) -> dict[str, Any]:
     }
 
 
-def _account(location: str, most: int | None) -> CheckpointSummary:
+def _account(location: str, max_batches: int | None) -> CheckpointSummary:
     checkpoint = read_checkpoint(location)
     with progress("Reading the batches") as step:
-        return read_summary(checkpoint, most=most, report=step.update)
+        return read_summary(checkpoint, max_batches=max_batches, report=step.update)
 
 
 def _status(account: CheckpointSummary) -> ExitStatus:

@@ -30,7 +30,7 @@ _STYLES = {Severity.FAULT: "red", Severity.WARNING: "yellow", Severity.NOTE: "cy
 
 def verify_checkpoint(
     location: str,
-    most: int | None,
+    max_batches: int | None,
     settings: Settings | None,
     *,
     sink_id: str | None,
@@ -41,7 +41,7 @@ def verify_checkpoint(
 
     Args:
         location: of the checkpoint.
-        most: how many batches to read, the last ones; None for all.
+        max_batches: how many batches to read, the last ones; None for all.
         settings: how to reach the cluster, and the options of the query's writer; None asks no broker.
         sink_id: the transactional id of the query's writer; None: the one of the settings, or that of the query's id.
         commit_topic: the topic of commit markers; None: the one of the settings.
@@ -53,7 +53,7 @@ def verify_checkpoint(
     checkpoint = read_checkpoint(location)
     findings = Findings()
     with progress("Reading the files") as step:
-        check_files(checkpoint, findings, most=most, report=step.update)
+        check_files(checkpoint, findings, max_batches=max_batches, report=step.update)
     if settings is not None:
         _ask(checkpoint, findings, settings, sink_id, commit_topic)
     found = list(findings)

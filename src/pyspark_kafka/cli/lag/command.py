@@ -100,7 +100,7 @@ def lag(
         if as_json:
             print(to_json(report, findings), flush=True)
         else:
-            print_report(console, report, every=every, most=None)
+            print_report(console, report, every=every, max_rows=None)
             say(*findings, style="red")
         return status
 

@@ -33,10 +33,10 @@ _RATES = ("written", "read", "caught up in")
 _WIDE = 110
 
 
-def print_report(console: Console, report: LagReport, *, every: bool, most: int | None) -> None:
+def print_report(console: Console, report: LagReport, *, every: bool, max_rows: int | None) -> None:
     """Print a report: a table on a terminal, a line for each topic or partition elsewhere."""
     if console.is_terminal:
-        console.print(to_table(report, every=every, most=most, width=console.width))
+        console.print(to_table(report, every=every, max_rows=max_rows, width=console.width))
         return
     console.print(heading(report), soft_wrap=True, markup=False, highlight=False)
     for line in to_lines(report, every=every):
@@ -78,7 +78,7 @@ def to_table(
     report: LagReport,
     *,
     every: bool,
-    most: int | None = None,
+    max_rows: int | None = None,
     history: Mapping[str, Sequence[float]] | None = None,
     width: int = _WIDE,
 ) -> RenderableType:
@@ -87,7 +87,7 @@ def to_table(
     Args:
         report: what to show.
         every: whether to show each partition.
-        most: the number of rows that fit; None: all.
+        max_rows: the number of rows that fit; None: all.
         history: records behind at earlier looks, by topic or topic-partition, the newest last; shown as sparklines.
         width: the columns of the terminal; a narrow one has no rates, and of bars and sparklines only one.
     """
@@ -103,14 +103,14 @@ def to_table(
         table.add_column(name, justify="right", no_wrap=True)
     rows: Sequence[PartitionLag | TopicLag] = report.worst() if by_partition else report.topics()
     highest = max((each.records_behind or 0 for each in rows), default=0)
-    for each in rows[:most]:
+    for each in rows[:max_rows]:
         drawn = [_bar(each, highest)] if history is None or is_wide else []
         drawn += [] if history is None else [_course(each, history)]
         numbers = _figures(each)
         table.add_row(Text(row_key(each)), *drawn, *(numbers[name] for name in names))
     notes: list[RenderableType] = []
-    if most is not None and len(rows) > most:
-        notes.append(Text(f"… and {len(rows) - most:,} more", style="dim"))
+    if max_rows is not None and len(rows) > max_rows:
+        notes.append(Text(f"… and {len(rows) - max_rows:,} more", style="dim"))
     notes += [Text(line, style="yellow") for line in reason_lines(report)]
     return Group(table, *notes)
 

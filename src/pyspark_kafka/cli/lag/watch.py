@@ -77,7 +77,7 @@ def watch(
     history.add(report)
     if not console.is_terminal:
         while True:
-            print_report(console, report, every=every, most=None)
+            print_report(console, report, every=every, max_rows=None)
             if is_left():
                 return
             pause(interval_s)
@@ -103,6 +103,6 @@ def _next(console: Console, look: Callable[[LagReport | None], LagReport], repor
 
 
 def _drawn(console: Console, report: LagReport, history: History, every: bool, failure: str) -> RenderableType:
-    most = max(1, console.height - _OTHER_LINES)
-    table = to_table(report, every=every, most=most, history=history.values, width=console.width)
+    max_rows = max(1, console.height - _OTHER_LINES)
+    table = to_table(report, every=every, max_rows=max_rows, history=history.values, width=console.width)
     return Group(table, Text(failure, style="red")) if failure else table

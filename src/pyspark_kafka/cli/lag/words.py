@@ -57,19 +57,19 @@ def rate(per_s: float | None) -> str:
     return f"{per_s:,.0f}/s" if per_s >= 10 or per_s == 0 else f"{per_s:.2g}/s"
 
 
-def bar(part: float, most: float, width: int) -> str:
-    """Return a bar that is `width` cells long where `part` is `most`."""
-    if most <= 0 or part <= 0:
+def bar(part: float, maximum: float, width: int) -> str:
+    """Return a bar that is `width` cells long where `part` is `maximum`."""
+    if maximum <= 0 or part <= 0:
         return ""
-    eighths = max(1, round(min(part / most, 1.0) * width * 8))
+    eighths = max(1, round(min(part / maximum, 1.0) * width * 8))
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_BLOCKS[rest - 1] if rest else "")
 
 
 def sparkline(values: Sequence[float]) -> str:
     """Return a block for each value, as high as its share of the largest one."""
-    most = max(values, default=0)
-    return "".join(_SPARKS[min(7, math.ceil(value / most * 8) - 1) if value > 0 else 0] for value in values)
+    maximum = max(values, default=0)
+    return "".join(_SPARKS[min(7, math.ceil(value / maximum * 8) - 1) if value > 0 else 0] for value in values)
 
 
 def partition_line(lag: PartitionLag) -> str:

@@ -61,7 +61,7 @@ def tail(
         list[str] | None,
         typer.Option("--header", metavar="NAME=VALUE", help="Only records with this header; may be repeated."),
     ] = None,
-    most_bytes: Annotated[
+    max_bytes: Annotated[
         int | None,
         typer.Option(
             "--max-bytes", min=1, help="How much of a key, a value or a header to show: 4 KiB, in JSON 1 MiB otherwise."
@@ -86,7 +86,7 @@ def tail(
         partitions=frozenset(partition or ()),
         follow=follow,
         match=RecordMatch(grep, key, tuple(map(_header, header or ()))),
-        most_bytes=most_bytes or (_JSON_BYTES if as_json else _LINE_BYTES),
+        max_bytes=max_bytes or (_JSON_BYTES if as_json else _LINE_BYTES),
     )
 
     def work() -> ExitStatus:

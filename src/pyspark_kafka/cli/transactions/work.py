@@ -127,7 +127,9 @@ def _markers(
 ) -> dict[str, CommitMarker] | None:
     if commit_topic is None:
         return None
-    return MarkerReader(client, CommitTopic(client, commit_topic), 0).glance([each.transactional_id for each in found])
+    return MarkerReader(client, CommitTopic(client, commit_topic), 0).read_newest(
+        [each.transactional_id for each in found]
+    )
 
 
 def _abortable(found: TransactionDescription) -> bool:

@@ -10,7 +10,7 @@ from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.dials import Dials
 from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.client.retry import Backoff, ClosedAtOnce, RetryAction, decide
-from pyspark_kafka.client.waiting import note_failure
+from pyspark_kafka.client.stalls import note_failure
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError, TransportError
 
 if TYPE_CHECKING:

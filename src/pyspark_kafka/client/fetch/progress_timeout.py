@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.errors import no_progress
 from pyspark_kafka.client.outage import may_be_outage, outage_error
-from pyspark_kafka.client.waiting import Stall, contact_of
+from pyspark_kafka.client.stalls import Stall, contact_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,8 +19,8 @@ from pyspark_kafka.client.net.buffers import FrameBuffers
 from pyspark_kafka.client.net.errors import closed_by_broker, lost, session_ended, session_not_renewed, silent
 from pyspark_kafka.client.net.frame_stream import EndOfStreamError, FrameStream
 from pyspark_kafka.client.net.polling import wait_readable
+from pyspark_kafka.client.stalls import contact_of
 from pyspark_kafka.client.tls.handshake import first_read_failed
-from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.client.wire.api_versions import ApiVersions
 from pyspark_kafka.client.wire.framed_request import FramedRequest
 from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, parse_response_header

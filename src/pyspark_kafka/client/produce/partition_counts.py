@@ -15,7 +15,7 @@ from pyspark_kafka.client.produce.batches.producer_batch import RecordCounts
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
 from pyspark_kafka.client.queries.missing_topics import cluster_text, find_nearest_topic
 from pyspark_kafka.client.retry import RetryAction, attempts, decide
-from pyspark_kafka.client.waiting import contact_of
+from pyspark_kafka.client.stalls import contact_of
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError
 

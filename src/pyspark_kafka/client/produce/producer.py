@@ -22,7 +22,7 @@ from pyspark_kafka.client.produce.identity import WriteMode
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
 from pyspark_kafka.client.produce.partition_counts import PartitionCounts
 from pyspark_kafka.client.produce.stamps import stamp_batch
-from pyspark_kafka.client.waiting import Stall, contact_of
+from pyspark_kafka.client.stalls import Stall, contact_of
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
 

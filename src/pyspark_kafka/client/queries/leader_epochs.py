@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: whether the log below a position is still the one that was read.
 
-`fetch/fetcher.py` decides when to ask, `source/executor/range_decoding.py` what to do about a log that was cut.
+`fetch/fetcher.py` decides when to ask, `source/executor/range_decoder.py` what to do about a log that was cut.
 """
 
 from __future__ import annotations

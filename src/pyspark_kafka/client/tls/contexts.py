@@ -18,8 +18,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.tls.certificates import ParsedCertificate, parse_certificate, shown_time
-from pyspark_kafka.client.tls.stores.pem import build_pem
-from pyspark_kafka.client.tls.stores.reading import (
+from pyspark_kafka.client.tls.stores.certificate_store import (
     KEY_PASSWORD,
     KEYSTORE,
     TRUSTSTORE,
@@ -27,6 +26,7 @@ from pyspark_kafka.client.tls.stores.reading import (
     parse_store,
     store_error,
 )
+from pyspark_kafka.client.tls.stores.pem import build_pem
 from pyspark_kafka.errors import ConnectorError, OptionError
 from pyspark_kafka.options import HiddenBytes
 

@@ -134,16 +134,16 @@ class RecentTimes:
     When there are too many, neighbors become one, with the mean of their times.
     """
 
-    __slots__ = ("_most", "_pairs")
+    __slots__ = ("_max_times", "_pairs")
 
-    def __init__(self, most: int = 512) -> None:
-        self._most = most
+    def __init__(self, max_times: int = 512) -> None:
+        self._max_times = max_times
         self._pairs: list[tuple[float, int]] = []
 
     def add(self, pairs: Sequence[tuple[float, int]]) -> None:
         """Add moments, each with its rows."""
         self._pairs += pairs
-        if len(self._pairs) >= self._most:
+        if len(self._pairs) >= self._max_times:
             # Sorted, so that only times that lie side by side become one.
             self._pairs = list(_halved(sorted(self._pairs)))
 

@@ -168,7 +168,7 @@ class ContinuousWriter(SparkNames):
         write = self._write(query_id, stream)
         if stages.with_state:
             self._check_state(stream, write)
-        max_failures = self._number("maxFailures", 10_000, "3", least=0)
+        max_failures = self._number("maxFailures", 10_000, "3", minimum=0)
         names = QueryNames(query_id, str(uuid.uuid4()), self._name, frame.table.name(), self._table.name())
         plan = QueryPlan(
             stream=stream,
@@ -245,13 +245,13 @@ class ContinuousWriter(SparkNames):
             job.deserializeMessage("{}")
         return job
 
-    def _number(self, name: str, most: int, without: str, *, least: int = 1) -> int | None:
+    def _number(self, name: str, maximum: int, without: str, *, minimum: int = 1) -> int | None:
         text = self._options.get(name)
         if text is None:
             return None
-        if not text.isdecimal() or not least <= int(text) <= most:
+        if not text.isdecimal() or not minimum <= int(text) <= maximum:
             raise OptionError(
-                f"Option {name} is {text!r}, and must be a number from {least} to {most}.",
+                f"Option {name} is {text!r}, and must be a number from {minimum} to {maximum}.",
                 condition="OPTION_INVALID",
                 hint=f"Leave it out for {without}.",
             )

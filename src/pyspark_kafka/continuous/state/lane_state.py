@@ -38,7 +38,7 @@ _MAX_VALUE_BYTES = 16 * 1024 * 1024
 _ENTRY_BYTES = 160
 # All of a state is written when its changes since the last time are this many files and half as large as it, or so
 # many that a start would take long.
-_FEWEST_DELTAS, _MAX_DELTAS = 32, 500
+_MIN_DELTAS, _MAX_DELTAS = 32, 500
 _MAX_EXPIRED = 100_000
 _PREFIX = struct.Struct(">IB")
 
@@ -228,7 +228,7 @@ class LaneState:
                 slot.deltas += 1
                 heads[slot.directory] = slot.head.text
                 if slot.deltas >= _MAX_DELTAS or (
-                    slot.deltas >= _FEWEST_DELTAS and slot.delta_bytes * 2 >= slot.whole_bytes
+                    slot.deltas >= _MIN_DELTAS and slot.delta_bytes * 2 >= slot.whole_bytes
                 ):
                     slot.deltas = slot.delta_bytes = 0
                     if self._recent:

@@ -36,7 +36,7 @@ _HEAD = struct.Struct(">4sI")
 _MAGIC = b"PKS1"
 _SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 # A chain of more versions is not one that this program has written.
-_LONGEST_CHAIN = 100_000
+_MAX_CHAIN_LENGTH = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class VersionFiles:
         names = set(self._files.list(f"{_DIRECTORY}/{directory}"))
         deltas: list[StateVersion] = []
         version: StateVersion | None = head
-        while version is not None and len(deltas) < _LONGEST_CHAIN:
+        while version is not None and len(deltas) < _MAX_CHAIN_LENGTH:
             if f"{version.stem}.whole" in names:
                 parts = self._whole_parts(directory, version)
                 return VersionChain(version, parts, tuple(reversed(deltas)))

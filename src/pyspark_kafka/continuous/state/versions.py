@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FORM = re.compile(r"([0-9]{1,19})-([0-9a-z]{1,32})\.([0-9]{1,9})")
 _VERSION = 1
 # Names of files have at most 255 bytes.
-_LONGEST_NAME = 200
+_MAX_NAME_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +158,8 @@ def schema_text(schema: pa.Schema, ttl_ms: int) -> str:
 def directory_of(step: int, key_group: str) -> str:
     """Return the directory of the state of a step and a key group, below that of all states."""
     name = quote(key_group, safe="")
-    if len(name) > _LONGEST_NAME:
-        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(key_group.encode()).hexdigest()[:16]}"
+    if len(name) > _MAX_NAME_LENGTH:
+        name = f"{name[:_MAX_NAME_LENGTH]}-{hashlib.sha256(key_group.encode()).hexdigest()[:16]}"
     # Files whose names begin with a dot are not listed.
     return f"{step}/{'%2E' + name[1:] if name.startswith('.') else name}"
 

@@ -57,7 +57,7 @@ def wanted_subjects(settings: Settings) -> list[WantedSubject]:
 def _wanted(
     typed: TypedReadOptions | TypedWriteOptions, topic: str | None, *, is_registered: bool = False
 ) -> Iterator[WantedSubject]:
-    from pyspark_kafka.typed.reading import default_subject  # noqa: PLC0415 - most options have no types
+    from pyspark_kafka.typed.read_formats import default_subject  # noqa: PLC0415 - most options have no types
 
     if typed.registry is None:
         return

@@ -43,8 +43,8 @@ _TOO_MANY_CELLS = cython.declare(cython.int, 15)  # few bytes that become many c
 # Items without bytes (null, an empty record) cost the sender nothing: a value has at most this number.
 _EMPTY_ITEMS = cython.declare(cython.Py_ssize_t, 65536)
 _UNBOUNDED = cython.declare(cython.Py_ssize_t, 9223372036854775807)
-_MOST_BYTES = cython.declare(cython.Py_ssize_t, 2147483647)
-_DEEPEST = cython.declare(cython.int, 64)
+_MAX_BYTES = cython.declare(cython.Py_ssize_t, 2147483647)
+_MAX_DEPTH = cython.declare(cython.int, 64)
 _FIRST_CAPACITY = cython.declare(cython.Py_ssize_t, 64)
 _TOP_BITS = cython.declare(cython.ulonglong, 0x8080808080808080)
 _LOW_BITS = cython.declare(cython.ulonglong, 0x0101010101010101)
@@ -446,7 +446,7 @@ class BytesBuilder(Builder):
     def append_bytes(self, cursor: ValueCursor, size: cython.Py_ssize_t) -> cython.int:
         """Append the bytes before a cursor, which has passed them."""
         pos: cython.Py_ssize_t = cursor.pos - size
-        if self.used + size > _MOST_BYTES:
+        if self.used + size > _MAX_BYTES:
             return _TOO_LARGE
         if self.used + size > self.room:
             self._make_room(size)
@@ -631,7 +631,7 @@ class ListBuilder(Builder):
     @cython.exceptval(-1)
     def append_items(self) -> cython.int:
         """Append a list of all items since the one before."""
-        if self.items.length > _MOST_BYTES:
+        if self.items.length > _MAX_BYTES:
             return _TOO_LARGE
         self.offsets[self.length + 1] = cython.cast(cython.int, self.items.length)
         return self.add(1)
@@ -694,24 +694,24 @@ class ReadLong(ReadStep):
     # The target, if it is of this class, whose method is then known when this is compiled.
     longs: LongBuilder
     ints: IntBuilder
-    least: cython.longlong
-    most: cython.longlong
+    minimum: cython.longlong
+    maximum: cython.longlong
     scale: cython.longlong
 
-    def __init__(self, target: object, least: int, most: int, scale: int) -> None:
+    def __init__(self, target: object, minimum: int, maximum: int, scale: int) -> None:
         """Put numbers into a column, or nowhere if it is None.
 
         Args:
             target: the column.
-            least: the least number of the writer's type.
-            most: the largest; both are within 64 bits when multiplied.
+            minimum: the least number of the writer's type.
+            maximum: the largest; both are within 64 bits when multiplied.
             scale: what each is multiplied with.
         """
         self.target = target
         self.longs = target if isinstance(target, LongBuilder) else None
         self.ints = target if isinstance(target, IntBuilder) else None
-        self.least = least
-        self.most = most
+        self.minimum = minimum
+        self.maximum = maximum
         self.scale = scale
 
     @cython.cfunc
@@ -720,7 +720,7 @@ class ReadLong(ReadStep):
         code: cython.int = cursor.read_long()
         if code != _OK:
             return code
-        if cursor.value < self.least or cursor.value > self.most:
+        if cursor.value < self.minimum or cursor.value > self.maximum:
             return _OUT_OF_RANGE
         if self.longs is not None:
             return self.longs.append_long(cursor.value * self.scale)
@@ -913,7 +913,7 @@ class ReadRecord(ReadStep):
         index: cython.Py_ssize_t
         # A record that is skipped may hold itself.
         cursor.depth += 1
-        if cursor.depth > _DEEPEST:
+        if cursor.depth > _MAX_DEPTH:
             return _TOO_DEEP
         for index in range(len(self.fields)):
             code = cython.cast(ReadStep, self.fields[index]).read(cursor)
@@ -931,21 +931,21 @@ class ReadItems(ReadStep):
 
     target: ListBuilder
     item: ReadStep
-    least: cython.Py_ssize_t
+    minimum: cython.Py_ssize_t
     cells: cython.Py_ssize_t
 
-    def __init__(self, target: object, item: ReadStep, least: int, cells: int) -> None:
+    def __init__(self, target: object, item: ReadStep, minimum: int, cells: int) -> None:
         """Put lists into a column, or nowhere if it is None.
 
         Args:
             target: the column.
             item: reads one item, into the column of items.
-            least: how many bytes an item has at least.
+            minimum: how many bytes an item has at least.
             cells: how many cells an item has, without those of arrays and maps in it; 0 if it is put nowhere.
         """
         self.target = target
         self.item = item
-        self.least = least
+        self.minimum = minimum
         self.cells = cells
 
     @cython.cfunc
@@ -965,11 +965,11 @@ class ReadItems(ReadStep):
                 code = cursor.read_length()
                 if code != _OK:
                     return code
-                if left < -_MOST_BYTES:
+                if left < -_MAX_BYTES:
                     return _BAD_COUNT
                 left = -left
-            if self.least > 0:
-                if left > (cursor.end - cursor.pos) // self.least:
+            if self.minimum > 0:
+                if left > (cursor.end - cursor.pos) // self.minimum:
                     return _BAD_COUNT
             else:
                 if left > cursor.empty_items:

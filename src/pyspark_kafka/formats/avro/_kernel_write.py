@@ -28,7 +28,7 @@ _BAD_SIZE = cython.declare(cython.int, 5)  # not as many bytes as the type has
 _MEMBERS = cython.declare(cython.int, 6)  # not exactly one member of a union
 _TOO_LARGE = cython.declare(cython.int, 7)  # the values together would pass 2 GiB
 
-_MOST_BYTES = cython.declare(cython.Py_ssize_t, 2147483647)
+_MAX_BYTES = cython.declare(cython.Py_ssize_t, 2147483647)
 _FLOAT = struct.Struct("<f")
 _DOUBLE = struct.Struct("<d")
 
@@ -160,15 +160,15 @@ class WriteLong(WriteStep):
     """An int or a long, out of 64-bit numbers."""
 
     values: cython.const[cython.longlong][::1]
-    least: cython.longlong
-    most: cython.longlong
+    minimum: cython.longlong
+    maximum: cython.longlong
     divisor: cython.longlong
 
-    def __init__(self, values: object, least: int, most: int, divisor: int) -> None:
+    def __init__(self, values: object, minimum: int, maximum: int, divisor: int) -> None:
         """Write numbers divided by the divisor, which then are within the bounds and whole."""
         self.values = values
-        self.least = least
-        self.most = most
+        self.minimum = minimum
+        self.maximum = maximum
         self.divisor = divisor
 
     @cython.cfunc
@@ -179,7 +179,7 @@ class WriteLong(WriteStep):
             if value % self.divisor != 0:
                 return self.fail(_INEXACT, out)
             value //= self.divisor
-        if value < self.least or value > self.most:
+        if value < self.minimum or value > self.maximum:
             return self.fail(_OUT_OF_RANGE, out)
         return out.put_long(value)
 
@@ -438,7 +438,7 @@ def encode_rows(step: WriteStep, count: int, prefix: bytes, valid: object, room:
             if size > 0:
                 out.put_bytes(before, 0, size)
             code = step.write(row, out)
-            if code == _OK and out.used > _MOST_BYTES:
+            if code == _OK and out.used > _MAX_BYTES:
                 code = step.fail(_TOO_LARGE, out)
             if code != _OK:
                 return out.bytes(), made, row, code, out.failed.path

@@ -78,7 +78,7 @@ class AvroDecoder:
         self._writer = writer
         self._reader = writer if reader is None else reader
         self._wanted = wanted
-        self._most = recursive_field_max_depth
+        self._max_depth = recursive_field_max_depth
         # Made once to find out whether they fit; each call has columns of its own.
         self.arrow_type: pa.DataType = self._new()[0].arrow_type
 
@@ -126,5 +126,5 @@ class AvroDecoder:
         return DecodedValues(column.finish(), bad)
 
     def _new(self) -> tuple[AvroColumn, Any]:
-        column = build_column(self._reader, self._reader.root, self._wanted, recursive_field_max_depth=self._most)
+        column = build_column(self._reader, self._reader.root, self._wanted, recursive_field_max_depth=self._max_depth)
         return column, build_step(self._writer, self._reader, column)

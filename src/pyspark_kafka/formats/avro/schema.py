@@ -271,10 +271,10 @@ def _logical(parsed: dict[str, Any], size: int | None = None) -> Logical | None:
     # Of a decimal that is not valid the bytes are left; as are those of more digits than Arrow and Spark have.
     if not 0 < precision <= 38 or not 0 <= scale <= precision:
         return None
-    if size is not None and precision > _most_digits(size):
+    if size is not None and precision > _max_digits(size):
         return None
     return Logical("decimal", precision, scale)
 
 
-def _most_digits(size: int) -> int:
+def _max_digits(size: int) -> int:
     return len(str(2 ** (8 * min(size, 64) - 1) - 1)) - 1 if size else 0

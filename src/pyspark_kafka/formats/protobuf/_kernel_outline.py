@@ -23,7 +23,7 @@ _UNMERGED = cython.declare(cython.int, 3)  # parts of it stand twice, and count 
 _TOO_SHORT = cython.declare(cython.int, 4)  # it ends before its message begins
 
 # As Google's parsers have it.
-_DEEPEST = cython.declare(cython.int, 100)
+_MAX_DEPTH = cython.declare(cython.int, 100)
 _IS_REPEATED = cython.declare(cython.int, 1)
 _IS_MESSAGE = cython.declare(cython.int, 2)
 _IS_TEXT = cython.declare(cython.int, 4)
@@ -92,7 +92,7 @@ class FieldWalk:
     @cython.cfunc
     @cython.inline
     @cython.exceptval(check=False)
-    def _read_number(self, pos: cython.Py_ssize_t, end: cython.Py_ssize_t, most: cython.int) -> cython.bint:
+    def _read_number(self, pos: cython.Py_ssize_t, end: cython.Py_ssize_t, max_size: cython.int) -> cython.bint:
         """Read a varint of at most some bytes into `number`, and leave `pos` behind it. False if there is none."""
         found: cython.ulonglong = 0
         shift: cython.int = 0
@@ -109,7 +109,7 @@ class FieldWalk:
                 self.pos = pos
                 return True
             shift += 7
-            if shift == 7 * most:
+            if shift == 7 * max_size:
                 return False
         return False
 
@@ -144,7 +144,7 @@ class FieldWalk:
         elif wire == 5:
             self.number = 4
         elif wire == 3:
-            if depth >= _DEEPEST:
+            if depth >= _MAX_DEPTH:
                 return _TOO_DEEP
             while self._read_tag(pos, end):
                 inner = self.number
@@ -255,7 +255,7 @@ class FieldWalk:
                     self.cells += length // size
                 continue
             if self.children[field] >= 0:
-                if depth >= _DEEPEST:
+                if depth >= _MAX_DEPTH:
                     return _TOO_DEEP
                 code = self._walk(pos - length, pos, self.children[field], depth + 1)
                 if code != _GOOD:
@@ -457,4 +457,4 @@ BAD = _BAD
 TOO_DEEP = _TOO_DEEP
 UNMERGED = _UNMERGED
 TOO_SHORT = _TOO_SHORT
-DEEPEST = _DEEPEST
+MAX_DEPTH = _MAX_DEPTH

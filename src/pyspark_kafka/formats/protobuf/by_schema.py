@@ -17,13 +17,13 @@ from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.formats.framed import find_schemas
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message, find_message_at, is_repeated, sorted_messages
+from pyspark_kafka.formats.protobuf.field_selection import narrow_message
 from pyspark_kafka.formats.protobuf.message_index import (
     MessageIndexError,
     read_glue_index,
     read_message_index,
     read_message_name,
 )
-from pyspark_kafka.formats.protobuf.narrowing import narrow_message
 from pyspark_kafka.formats.protobuf.proto_text import read_file_set
 from pyspark_kafka.formats.schemas import UnknownSchemaError
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
@@ -31,8 +31,8 @@ from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark_kafka.formats.framing import FramedValues
     from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, SchemaRegistry
+    from pyspark_kafka.formats.wire_format import FramedValues
 
     # Of indexes, or a name.
     Path = tuple[int, ...] | str

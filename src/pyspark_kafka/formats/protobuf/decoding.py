@@ -24,7 +24,7 @@ _MAX_BYTES = 64 << 20
 # Values that are read at a time: one that is bad costs a whole chunk.
 _CHUNK_ROWS = 2048
 _NO_MESSAGE = "it is no message of its schema"
-_TOO_DEEP = f"it is nested more than {_variant.outline.DEEPEST} deep"
+_TOO_DEEP = f"it is nested more than {_variant.outline.MAX_DEPTH} deep"
 
 
 class ProtobufDecoder:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_kafka.errors import MissingDependencyError, SchemaError, listed
-from pyspark_kafka.formats.protobuf.unrolling import unroll_message
+from pyspark_kafka.formats.protobuf.recursive_messages import unroll_message
 
 _MAX_BYTES = 4 << 20
 _WELL_KNOWN = "google/protobuf/"

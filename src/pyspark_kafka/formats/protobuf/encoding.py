@@ -246,7 +246,7 @@ def _check_values(column: pa.Array, descriptor: Any, path: str, walks: dict[str,
             if not checked.are_good:
                 wrong = np.nonzero(checked.verdicts)[0].tolist()
                 reason = f"its bytes are no message {found.full_name}, or one nested more than "
-                raise _bad_row(None if below else wrong[0], place, f"{reason}{_variant.outline.DEEPEST} deep")
+                raise _bad_row(None if below else wrong[0], place, f"{reason}{_variant.outline.MAX_DEPTH} deep")
 
 
 def _is_binary(kind: pa.DataType) -> bool:

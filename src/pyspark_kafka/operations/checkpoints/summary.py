@@ -150,7 +150,7 @@ class CheckpointSummary:
 
 
 def read_summary(
-    checkpoint: QueryCheckpoint, *, most: int | None = 10, report: Callable[[str], object] = str
+    checkpoint: QueryCheckpoint, *, max_batches: int | None = 10, report: Callable[[str], object] = str
 ) -> CheckpointSummary:
     """Read what a checkpoint says; a file that cannot be read is a problem in the account, and no error.
 
@@ -158,10 +158,10 @@ def read_summary(
 
     Args:
         checkpoint: what to read.
-        most: how many batches to read, the last ones; None for all.
+        max_batches: how many batches to read, the last ones; None for all.
         report: told what is being read, for a step that takes a while.
     """
-    return _Account(checkpoint, report).build(most)
+    return _Account(checkpoint, report).build(max_batches)
 
 
 def list_directories(checkpoint: QueryCheckpoint) -> tuple[tuple[DirectorySummary, ...], tuple[str, ...]]:
@@ -198,10 +198,10 @@ class _Account:
         self._problems: dict[str, None] = {}
         self._not_whole = ""
 
-    def build(self, most: int | None) -> CheckpointSummary:
+    def build(self, max_batches: int | None) -> CheckpointSummary:
         checkpoint, history = self._checkpoint, self._history
         record = self._try(checkpoint.lane_record)
-        wanted = history.begun if most is None else history.begun[-most:] if most else ()
+        wanted = history.begun if max_batches is None else history.begun[-max_batches:] if max_batches else ()
         return CheckpointSummary(
             location=checkpoint.location,
             query_id=self._try(checkpoint.query_id),

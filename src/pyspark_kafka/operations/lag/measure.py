@@ -45,34 +45,37 @@ def measure_lag(
     Raises:
         ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
     """
-    survey = query_positions(client, positions.partitions, deadline, isolation_level=isolation_level, times=times)
-    positions = without_old_rates(positions, survey.now_ms, is_behind=bool(survey.waiting))
-    topics = {tp.topic for tp in positions.partitions if survey.logs[tp].end is not None}
+    logs_now = query_positions(client, positions.partitions, deadline, isolation_level=isolation_level, times=times)
+    positions = without_old_rates(positions, logs_now.now_ms, is_behind=bool(logs_now.waiting))
+    topics = {tp.topic for tp in positions.partitions if logs_now.logs[tp].end is not None}
     policies, failures = fetch_policies(client, topics, deadline)
     reasons = [f"the headroom of topic '{topic}': {reason_of(error)}" for topic, error in failures.items()]
     partitions = [
-        _lag_of(topic_partition, positions, survey, policies)
+        _lag_of(topic_partition, positions, logs_now, policies)
         for topic_partition in sorted({*positions.partitions, *positions.errors})
     ]
     elapsed_ms = deadline.elapsed_ms()
     missing = (*positions.missing, *reasons)
-    return LagReport(positions.origin, survey.now_ms, positions.reached_at_ms, tuple(partitions), missing, elapsed_ms)
+    return LagReport(positions.origin, logs_now.now_ms, positions.reached_at_ms, tuple(partitions), missing, elapsed_ms)
 
 
 def _lag_of(
     topic_partition: TopicPartition,
     positions: LagPositions,
-    survey: LogsAtPositions,
+    logs_now: LogsAtPositions,
     policies: dict[str, RetentionPolicy],
 ) -> PartitionLag:
     position = positions.partitions.get(topic_partition)
     if position is None:
         reason = f"its position: {reason_of(positions.errors[topic_partition])}"
         return PartitionLag(*topic_partition, missing=(reason,))
-    log_status, log = survey.logs[topic_partition], survey.log_of(topic_partition, policies.get(topic_partition.topic))
+    log_status, log = (
+        logs_now.logs[topic_partition],
+        logs_now.log_of(topic_partition, policies.get(topic_partition.topic)),
+    )
     if log_status.error is not None or log is None:
         return _unknown(topic_partition, position, log_status)
-    read_id, now_id = positions.topic_ids.get(topic_partition.topic), survey.topic_ids.get(topic_partition.topic)
+    read_id, now_id = positions.topic_ids.get(topic_partition.topic), logs_now.topic_ids.get(topic_partition.topic)
     if read_id is not None and now_id is not None and read_id != now_id:
         reason = f"the topic was recreated: its id is {now_id}, and records of {read_id} were read"
         return PartitionLag(
@@ -86,7 +89,7 @@ def _lag_of(
     missing: list[str] = []
     if log_status.size_error is not None:
         missing.append(f"how many bytes are behind: {reason_of(log_status.size_error)}")
-    if (found := survey.times) is not None:
+    if (found := logs_now.times) is not None:
         if topic_partition in found.errors:
             missing.append(f"the time of the record at its position: {reason_of(found.errors[topic_partition])}")
         elif topic_partition in found.too_large:
@@ -95,7 +98,7 @@ def _lag_of(
         topic_partition,
         position,
         log,
-        now_ms=survey.now_ms,
+        now_ms=logs_now.now_ms,
         consumed_per_s=positions.consumed_per_s.get(topic_partition),
         missing=tuple(missing),
     )

@@ -178,9 +178,9 @@ class LagReport:
         """Whether it is known of every partition how many records are behind."""
         return all(each.is_complete for each in self.partitions)
 
-    def worst(self, most: int | None = None) -> tuple[PartitionLag, ...]:
+    def worst(self, max_partitions: int | None = None) -> tuple[PartitionLag, ...]:
         """Return the partitions that need attention first: faults, unknown ones, then by time and records behind."""
-        return tuple(sorted(self.partitions, key=_urgency)[:most])
+        return tuple(sorted(self.partitions, key=_urgency)[:max_partitions])
 
     def topics(self) -> tuple[TopicLag, ...]:
         """Return the sums of each topic; the one that is furthest behind comes first."""

@@ -98,14 +98,14 @@ def add_lag(report: ReportData, options: Mapping[str, Any], location: str) -> Re
         OptionError: the options are not valid.
     """
     try:
-        report = lag(options, checkpoint=location)
+        measured = lag(options, checkpoint=location)
     except OptionError:
         raise
     except ConnectorError as error:
         return replace(report, warnings=(*report.warnings, f"How far the query is behind is not known: {error}"))
-    behind = {each.topic_partition: each.records_behind for each in report if each.records_behind is not None}
-    missing = list(dict.fromkeys(reason for each in report for reason in each.missing))
-    lost = [each for each in report if each.state in FAULTS]
+    behind = {each.topic_partition: each.records_behind for each in measured if each.records_behind is not None}
+    missing = list(dict.fromkeys(reason for each in measured for reason in each.missing))
+    lost = [each for each in measured if each.state in FAULTS]
     faults = [
         f"{each.topic}-{each.partition}: the position is {each.state.value}"
         + (f", {each.records_lost:,} records" if each.records_lost else "")
@@ -114,7 +114,7 @@ def add_lag(report: ReportData, options: Mapping[str, Any], location: str) -> Re
     return replace(
         report,
         behind=behind,
-        sentences=(*report.sentences, *_headroom_sentences(report)),
+        sentences=(*report.sentences, *_headroom_sentences(measured)),
         warnings=(*report.warnings, *_few(faults), *_few(missing)),
     )
 

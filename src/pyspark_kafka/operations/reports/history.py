@@ -46,22 +46,22 @@ class CheckpointHistory:
 
 
 def read_history(
-    checkpoint: QueryCheckpoint, most: int, watch: Callable[[int, int], None] = lambda _done, _all: None
+    checkpoint: QueryCheckpoint, max_batches: int, watch: Callable[[int, int], None] = lambda _done, _all: None
 ) -> CheckpointHistory:
     """Read the last batches of a checkpoint; each is a file or two.
 
-    Runs on: any program; blocks on the file system. Holds one offset and the figures of `most` batches.
+    Runs on: any program; blocks on the file system. Holds one offset and the figures of `max_batches` batches.
 
     Args:
         checkpoint: of the query.
-        most: how many batches.
+        max_batches: how many batches.
         watch: takes how many batches are read, and of how many.
 
     Raises:
         CheckpointError: a file is damaged, or cannot be read.
     """
     history = checkpoint.history
-    numbers = history.begun[-most:]
+    numbers = history.begun[-max_batches:]
     rows: Counter[TopicPartition] = Counter()
     before = checkpoint.start_of(numbers[0]) if numbers else {}
     others: set[str] = set()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _EVENT = "QueryProgressEvent"
 # The whole of a trigger, which the others are parts of.
 _WHOLE = "triggerExecution"
-_MOST = 2**63 - 1
+_MAX_LONG = 2**63 - 1
 
 
 def progress_batches(progress: Iterable[Mapping[str, Any]], query_id: str | None = None) -> list[BatchStats]:
@@ -125,7 +125,7 @@ def _batch(progress: Mapping[str, Any]) -> BatchStats | None:
 def _count(value: Any) -> int:
     """Return a number of Spark's; what has more than its 64 bits raises ValueError."""
     number = int(value)
-    if abs(number) > _MOST:
+    if abs(number) > _MAX_LONG:
         raise ValueError
     return number
 

@@ -184,16 +184,16 @@ def _long_batches(batches: Sequence[BatchStats]) -> list[Gap]:
     ]
 
 
-def thinned(batches: Sequence[BatchStats], most: int) -> list[BatchStats]:
-    """Return at most `most` figures that stand for all batches: neighbors are put together, and their rows summed.
+def thinned(batches: Sequence[BatchStats], max_batches: int) -> list[BatchStats]:
+    """Return at most `max_batches` figures for all batches: neighbors are put together, and their rows summed.
 
     Batches that are put together keep the first beginning, the last end, the sums of their times, and the last run.
 
     Args:
         batches: in the order of their numbers.
-        most: how many; at least one.
+        max_batches: how many; at least one.
     """
-    size = -(-len(batches) // most)
+    size = -(-len(batches) // max_batches)
     if size <= 1:
         return list(batches)
     return [_together(batches[start : start + size]) for start in range(0, len(batches), size)]

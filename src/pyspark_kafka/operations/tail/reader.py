@@ -8,8 +8,8 @@ from pyspark_kafka.client.fetch.errors import LOSSES
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.errors import CorruptRecordsError, RecordError
 from pyspark_kafka.model import OffsetRange
-from pyspark_kafka.source.executor.assembling import Assembling
-from pyspark_kafka.source.executor.range_decoding import decode_range, resume_or_raise
+from pyspark_kafka.source.executor.assembler import Assemblers
+from pyspark_kafka.source.executor.range_decoder import decode_range, resume_or_raise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import FetchOptions
-    from pyspark_kafka.typed.reading import ReadFormats
+    from pyspark_kafka.typed.read_formats import ReadFormats
 
 
 class UnreadRecord(NamedTuple):
@@ -80,7 +80,7 @@ class TailReader:
     ) -> None:
         self._client = client
         self._fetch = fetch
-        self._assembling = Assembling(schema, formats)
+        self._assemblers = Assemblers(schema, formats)
         self._ranges = {each.topic_partition: each for each in ranges if each.size > 0}
         self._topic_ids = dict(topic_ids or {})
         self._fetcher = self._open()
@@ -106,7 +106,7 @@ class TailReader:
     def close(self) -> None:
         """Return the connections."""
         self._fetcher.close()
-        self._assembling.close()
+        self._assemblers.close()
 
     def add(self, offset_range: OffsetRange) -> None:
         """Read another range from now on; a former one of the same partition is read no more."""
@@ -141,7 +141,7 @@ class TailReader:
             yield from self._decode(*found)
 
     def _decode(self, where: TopicPartition, fetched: FetchedRecords) -> Iterator[tuple[TopicPartition, TailPiece]]:
-        assembler = self._assembling.assembler(where)
+        assembler = self._assemblers.assembler(where)
         offset_range, position = self._ranges[where], fetched.start_offset
         try:
             for decoded in decode_range(fetched, offset_range, assembler.decoded_columns, self._fetch):
@@ -167,7 +167,7 @@ class TailReader:
         self, where: TopicPartition, fetched: FetchedRecords, position: int, offset: int
     ) -> Iterator[tuple[TopicPartition, TailPiece]]:
         """Return what a piece held that was not full when a record of it could not be represented."""
-        assembler = self._assembling.assembler(where)
+        assembler = self._assemblers.assembler(where)
         before = OffsetRange(where, fetched.start_offset, offset)
         try:
             for decoded in decode_range(fetched, before, assembler.decoded_columns, self._fetch):

@@ -53,7 +53,7 @@ class TailRequest:
         partitions: of these only; empty: of all.
         follow: whether records that are written later are shown as well, without an end.
         match: which records are shown.
-        most_bytes: how much of a key, of a value and of a header is shown.
+        max_bytes: how much of a key, of a value and of a header is shown.
     """
 
     topic: str
@@ -62,7 +62,7 @@ class TailRequest:
     partitions: frozenset[int] = frozenset()
     follow: bool = False
     match: RecordMatch = RecordMatch()  # noqa: RUF009 - frozen
-    most_bytes: int = 4096
+    max_bytes: int = 4096
 
 
 def parse_start(text: str, now_ms: int) -> TailStart:

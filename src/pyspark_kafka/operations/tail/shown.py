@@ -111,7 +111,7 @@ def shown_records(
     batch: pa.RecordBatch,
     rows: Iterable[int] | None,
     topic_partition: TopicPartition,
-    most_bytes: int,
+    max_bytes: int,
     corrupt: str | None = None,
 ) -> Iterator[ShownRecord]:
     """Return rows of a batch as they are shown.
@@ -120,7 +120,7 @@ def shown_records(
         batch: with the columns of the source, headers included.
         rows: which; None: all.
         topic_partition: of the records.
-        most_bytes: how much of a part is shown.
+        max_bytes: how much of a part is shown.
         corrupt: the column of values that could not be read; None: there is none.
     """
     times = batch.column("timestamp").cast(pa.int64())
@@ -138,10 +138,10 @@ def shown_records(
             batch.column("offset")[row].as_py(),
             times[row].as_py() // 1000,
             batch.column("timestampType")[row].as_py() == _APPEND_TIME,
-            _part(key, most_bytes),
-            _part(value, most_bytes),
+            _part(key, max_bytes),
+            _part(value, max_bytes),
             tuple(
-                (_cut_text(str(each["key"].as_py()), most_bytes), _part(each["value"], most_bytes))
+                (_cut_text(str(each["key"].as_py()), max_bytes), _part(each["value"], max_bytes))
                 for each in headers[:_MAX_HEADERS]
             ),
             max(0, len(headers) - _MAX_HEADERS),
@@ -159,19 +159,19 @@ def json_text(value: Any) -> str:
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 
 
-def _part(value: Any, most_bytes: int) -> ShownPart | None:
+def _part(value: Any, max_bytes: int) -> ShownPart | None:
     if not value.is_valid:
         return None
     if pa.types.is_binary(value.type):
         # Not copied before it is cut: it may be as large as a record.
         buffer = value.as_buffer()
-        return ShownPart(buffer.slice(0, min(most_bytes, buffer.size)).to_pybytes(), buffer.size)
+        return ShownPart(buffer.slice(0, min(max_bytes, buffer.size)).to_pybytes(), buffer.size)
     data = json_text(value).encode(errors="backslashreplace")
-    return ShownPart(data[:most_bytes], len(data), is_json=True)
+    return ShownPart(data[:max_bytes], len(data), is_json=True)
 
 
-def _cut_text(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]} …"
+def _cut_text(text: str, max_bytes: int) -> str:
+    return text if len(text) <= max_bytes else f"{text[:max_bytes]} …"
 
 
 def _plain(value: Any) -> Any:

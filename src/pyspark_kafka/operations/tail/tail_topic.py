@@ -258,7 +258,7 @@ class Tail:
         rows = request.match.rows(piece, self._corrupt)
         if rows is not None and not len(rows):
             return None
-        records = shown_records(piece, rows, where, request.most_bytes, self._corrupt)
+        records = shown_records(piece, rows, where, request.max_bytes, self._corrupt)
         return records, piece.num_rows, piece.nbytes
 
     def _watch(self, reader: TailReader) -> None:

@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _CONTROL = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 # A configuration of real modules has some 300 characters, one with a certificate in it some thousands.
-_LONGEST = 1 << 17
+_MAX_LENGTH = 1 << 17
 
 EXAMPLE = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="<user>" password="<password>";'
 _FORM = f"must have the form {EXAMPLE} (with the semicolon)"
@@ -156,8 +156,8 @@ def parse_jaas_config(raw: str) -> JaasConfig:
 
     Source: Java's `JaasConfig` and `JaasContext.loadClientContext`.
     """
-    if len(raw) > _LONGEST:
-        raise ValueError(f"has {len(raw)} characters, more than {_LONGEST}")
+    if len(raw) > _MAX_LENGTH:
+        raise ValueError(f"has {len(raw)} characters, more than {_MAX_LENGTH}")
     tokens = _tokens(raw)
     if len(tokens) < 3 or tokens[-1] != ("sign", ";"):
         raise ValueError(_FORM)

@@ -88,7 +88,7 @@ class MarkerReader:
         self._await_stable(topic_partition, offset)
         return self._search(topic_partition, min(first, offset), offset, [key], query_id).get(key)
 
-    def glance(self, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
+    def read_newest(self, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
         """Return the newest marker of each sink below the last stable offset; wait for nothing, fence nobody.
 
         For display: a commit may be in flight behind it. A sink without a marker is left out.
@@ -104,7 +104,7 @@ class MarkerReader:
         by_partition: dict[TopicPartition, list[str]] = {}
         for sink_id in wanted:
             by_partition.setdefault(self._topic.partition_of(sink_id), []).append(sink_id)
-        found = self._glance(by_partition)
+        found = self._read_newest(by_partition)
         moved = [
             sink_id
             for sink_id in wanted
@@ -112,7 +112,7 @@ class MarkerReader:
         ]
         if moved:
             everywhere = self._topic.partitions()
-            for sink_id, markers in self._glance(dict.fromkeys(everywhere, moved)).items():
+            for sink_id, markers in self._read_newest(dict.fromkeys(everywhere, moved)).items():
                 found[sink_id] = [*found.get(sink_id, []), *markers]
         newest = {sink_id: _newest_of(markers) for sink_id, markers in found.items()}
         return {sink_id: marker for sink_id, marker in newest.items() if marker is not None}
@@ -135,7 +135,7 @@ class MarkerReader:
                 found.append(marker)
         return found
 
-    def _glance(self, wanted: dict[TopicPartition, list[str]]) -> dict[str, list[CommitMarker]]:
+    def _read_newest(self, wanted: dict[TopicPartition, list[str]]) -> dict[str, list[CommitMarker]]:
         firsts = list_offsets(self._client, dict.fromkeys(wanted, Earliest()))
         ends = list_offsets(self._client, dict.fromkeys(wanted, Latest()), IsolationLevel.READ_COMMITTED)
         found: dict[str, list[CommitMarker]] = {}

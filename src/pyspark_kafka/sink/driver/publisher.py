@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.outage import OutageRetry, may_be_outage
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.stalls import contact_of, outage_s_here
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
 from pyspark_kafka.client.transactions.owner import TransactionalId
-from pyspark_kafka.client.waiting import contact_of, outage_s_here
 from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.errors import ConnectorError, DeliveryError
 from pyspark_kafka.sink.commit_marker import MarkerFinding, judge

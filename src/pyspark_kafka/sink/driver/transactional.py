@@ -12,10 +12,10 @@ from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.client.cluster.pool import borrow_client, learned_servers
 from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.retry import Backoff, attempts
+from pyspark_kafka.client.stalls import contact_of
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.group_positions import GroupPosition, GroupPositions
 from pyspark_kafka.client.transactions.owner import TransactionalId
-from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import widen
 from pyspark_kafka.connector import CommitLimit, DataWriter, StreamingDataWriterFactory, SupportsSourceOffsets

@@ -18,7 +18,7 @@ from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
 from pyspark_kafka.typed.given_schema import read_schema_text
-from pyspark_kafka.typed.writing import plan_write, typed_columns
+from pyspark_kafka.typed.write_formats import plan_write, typed_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.formats.schemas import SchemaRegistry
     from pyspark_kafka.options import FormatOptions, TypedWriteOptions, WriteOptions
-    from pyspark_kafka.typed.writing import WriteFormats
+    from pyspark_kafka.typed.write_formats import WriteFormats
 
 _LOG = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ def plan_formats(
         query_id: of the streaming query, if it is known: without a checkpoint, it has a plan of its own.
 
     Raises:
-        SchemaError: a column does not fit its schema, or there is no schema; see `typed.writing.plan_write`.
+        SchemaError: a column does not fit its schema, or there is no schema; see `typed.write_formats.plan_write`.
         CheckpointError: what the checkpoint keeps cannot be read or written.
     """
     registry = _registry(typed)

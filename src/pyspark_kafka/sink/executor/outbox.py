@@ -169,7 +169,7 @@ class KafkaOutboxWriter(DataWriter):
         """Encode what is left, and return everything for the driver."""
         self._keep(self._encoder.finish())
         # A task that has spooled returns nothing else: the driver's bound counts what all tasks return.
-        if self._held_bytes > self._most_returned() or self._chunks:
+        if self._held_bytes > self._max_returned() or self._chunks:
             self._spill()
         if self._held:
             self._chunks.append(Chunk(_described(self._held), data=_joined(self._held)))
@@ -194,10 +194,10 @@ class KafkaOutboxWriter(DataWriter):
         for batch in batches:
             self._held.append(batch)
             self._held_bytes += len(batch.data)
-            if self._held_bytes > max(self._most_returned(), _SPOOL_FILE_BYTES):
+            if self._held_bytes > max(self._max_returned(), _SPOOL_FILE_BYTES):
                 self._spill()
 
-    def _most_returned(self) -> int:
+    def _max_returned(self) -> int:
         threshold = self._settings.spool_threshold_bytes
         return max(threshold, _MAX_WITHOUT_SPOOL) if self._spool is None else threshold
 
@@ -207,13 +207,13 @@ class KafkaOutboxWriter(DataWriter):
         if spool is None:
             raise OptionError(
                 f"A task of an exactly-once write has encoded {self._held_bytes} bytes, more than the "
-                f"{self._most_returned()} that it may return to the driver, and there is no place to put them. "
+                f"{self._max_returned()} that it may return to the driver, and there is no place to put them. "
                 "Nothing was written.",
                 condition="SPOOL_LOCATION_MISSING",
                 hint="Set option 'spoolLocation' to a place that driver and executors share; or write with more, "
                 "smaller tasks; or raise 'spoolThresholdBytes' (what all tasks return must stay below "
                 "spark.driver.maxResultSize).",
-                parameters={"bytes": self._held_bytes, "limit": self._most_returned()},
+                parameters={"bytes": self._held_bytes, "limit": self._max_returned()},
             )
         while self._held:
             count, size = 0, 0

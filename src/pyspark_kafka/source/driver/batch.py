@@ -10,8 +10,8 @@ from pyspark_kafka.client.cluster.pool import learned_servers
 from pyspark_kafka.connector import Batch, InputPartition, PartitionReaderFactory
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange
-from pyspark_kafka.planning.filtering import RecordFilter
 from pyspark_kafka.planning.open_ends import PlannedRange, plan_open_ends, split_planned, start_behind_end
+from pyspark_kafka.planning.record_filter import RecordFilter
 from pyspark_kafka.source.driver.edge_resolver import EdgeResolver, resolve_listed
 from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.driver.tasks import advise_sharing, build_tasks, ids_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import BatchReadOptions
     from pyspark_kafka.planning.open_ends import OpenEnds
-    from pyspark_kafka.typed.reading import ReadFormats
+    from pyspark_kafka.typed.read_formats import ReadFormats
 
 _LOG = logging.getLogger(__name__)
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.planning import EndedPlan
     from pyspark_kafka.source.driver.assignment import Assignment
     from pyspark_kafka.source.read_columns import PendingReaderSchemas
-    from pyspark_kafka.typed.reading import ReadFormats
+    from pyspark_kafka.typed.read_formats import ReadFormats
 
 _LOG = logging.getLogger(__name__)
 
@@ -191,7 +191,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         if ends is not None and ends.is_read:
             return []
         tasks = self._tasks if self._tasks is not None else self._prepared_tasks
-        groups = share_partitions(starts, tasks=tasks, most=self._options.max_partitions_per_task)
+        groups = share_partitions(starts, tasks=tasks, max_partitions=self._options.max_partitions_per_task)
         servers, ids = learned_servers(self._options.connection), self._watch.ids
         return [
             KafkaContinuousInputPartition(
@@ -244,8 +244,8 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         `offsetsBehindLatest` has at most ten of them, and none that is not behind.
         """
         reached, ends = kafka_offset(position).partitions, kafka_offset(latest).partitions
-        most = most_behind(offsets_behind(reached, ends), _MAX_BEHIND)
-        return {**lag_metrics(reached, ends), "offsetsBehindLatest": KafkaSourceOffset(most).json()}
+        furthest = most_behind(offsets_behind(reached, ends), _MAX_BEHIND)
+        return {**lag_metrics(reached, ends), "offsetsBehindLatest": KafkaSourceOffset(furthest).json()}
 
     def latestOffset(self) -> KafkaSourceOffset:
         """Return the ends of the subscription's partitions: high watermarks, or last stable offsets."""
@@ -275,7 +275,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         if self._options.subscription.kind != "subscribePattern" or self._clock() >= self._list_at:
             topics = set()
         try:
-            found = self._offset_reader.glance_at_assignment(_LOOK_MS, topics)
+            found = self._offset_reader.find_assignment_once(_LOOK_MS, topics)
         except ConnectorError as error:
             if error.condition != "UNKNOWN_TOPIC" or error.parameters.get("topic") not in _topics(self.knownPartitions):
                 self._note_failed_look(error)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import StreamReadOptions
     from pyspark_kafka.source.driver.assignment import Assignment
     from pyspark_kafka.source.read_columns import PendingReaderSchemas
-    from pyspark_kafka.typed.reading import ReadFormats
+    from pyspark_kafka.typed.read_formats import ReadFormats
 
 
 class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics):

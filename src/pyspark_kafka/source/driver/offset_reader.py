@@ -9,7 +9,7 @@ from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.queries.missing_topics import explain_missing_topic
 from pyspark_kafka.client.retry import Backoff, attempts
-from pyspark_kafka.client.waiting import contact_of
+from pyspark_kafka.client.stalls import contact_of
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError, listed
 from pyspark_kafka.interrupt import pause
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
@@ -106,7 +106,7 @@ class KafkaOffsetReader:
 
         return self._retrying("listing partitions", look_up, read_topics)
 
-    def glance_at_assignment(self, timeout_ms: float, topics: Collection[str] = ()) -> Assignment:
+    def find_assignment_once(self, timeout_ms: float, topics: Collection[str] = ()) -> Assignment:
         """Return what the subscription means now, within a short time and without a second attempt.
 
         Args:

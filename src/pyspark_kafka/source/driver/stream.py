@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import Offset
     from pyspark_kafka.options import StreamReadOptions
     from pyspark_kafka.source.read_columns import PendingReaderSchemas
-    from pyspark_kafka.typed.reading import ReadFormats
+    from pyspark_kafka.typed.read_formats import ReadFormats
 
 _LOG = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from pyspark_kafka.client.fetch.errors import LOSSES, TopicDeletedError, TopicRe
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.connector import ContinuousPartitionReader
 from pyspark_kafka.model import NO_END, OffsetRange
-from pyspark_kafka.source.executor.assembling import Assembling
+from pyspark_kafka.source.executor.assembler import Assemblers
 from pyspark_kafka.source.executor.columns import sample_times
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
-from pyspark_kafka.source.executor.range_decoding import decode_range, resume_or_raise
+from pyspark_kafka.source.executor.range_decoder import decode_range, resume_or_raise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.records import Decoded
-    from pyspark_kafka.source.executor.assembling import Assembler
+    from pyspark_kafka.source.executor.assembler import Assembler
     from pyspark_kafka.source.read_settings import ReadSettings
 
 # How long `next` waits for rows.
@@ -77,7 +77,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._positions = dict(starts)
         self._resources = ExitStack()
         self._fetcher: Fetcher | None = None
-        self._assembling = Assembling(settings.schema, settings.formats)
+        self._assemblers = Assemblers(settings.schema, settings.formats)
         # The response that is decoded: of which partition, what puts its rows together, the rest of its pieces, the
         # position behind the last one; and the position behind all of them by the headers.
         self._topic_partition: TopicPartition | None = None
@@ -175,7 +175,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._closing.set()
         with self._reading:
             self._pieces = None
-            self._assembling.close()
+            self._assemblers.close()
             self._resources.close()
 
     def _open(self) -> Fetcher:
@@ -204,7 +204,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
             return
         topic_partition, fetched = found
         self._topic_partition = topic_partition
-        self._assembler = self._assembling.assembler(topic_partition)
+        self._assembler = self._assemblers.assembler(topic_partition)
         self._decoded_to = fetched.start_offset
         self._scanned_to = min(fetched.scanned_offset, self._ranges[topic_partition].end_offset)
         self._pieces = decode_range(
@@ -239,4 +239,4 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._pieces = None
         fetcher.confirm(topic_partition, self._decoded_to)
         if fetcher.is_done:
-            self._assembling.finish()
+            self._assemblers.finish()

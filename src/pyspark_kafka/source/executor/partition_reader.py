@@ -12,8 +12,8 @@ from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.connector import PartitionReader
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.offsets import Earliest, Latest
-from pyspark_kafka.source.executor.assembling import Assembling
-from pyspark_kafka.source.executor.range_decoding import decode_range, leave_deleted, resume_or_raise
+from pyspark_kafka.source.executor.assembler import Assemblers
+from pyspark_kafka.source.executor.range_decoder import decode_range, leave_deleted, resume_or_raise
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -59,7 +59,7 @@ class KafkaPartitionReader(PartitionReader):
         self._settings = settings
         self._open_ends = open_ends
         self._topic_ids = topic_ids
-        self._assembling = Assembling(settings.schema, settings.formats)
+        self._assemblers = Assemblers(settings.schema, settings.formats)
         self._batches = self._read(offset_ranges)
         self._current: pa.RecordBatch | None = None
         # Whether no response with records has come yet.
@@ -82,7 +82,7 @@ class KafkaPartitionReader(PartitionReader):
 
     def _read(self, offset_ranges: tuple[OffsetRange, ...]) -> Generator[pa.RecordBatch, None, None]:
         looked_again = False
-        with closing(self._assembling), borrow_client(self._settings.connection) as client:
+        with closing(self._assemblers), borrow_client(self._settings.connection) as client:
             while True:
                 ranges = self._close_ranges(client, offset_ranges)
                 with Fetcher(client, ranges, self._settings.fetch, topic_ids=self._topic_ids) as fetcher:
@@ -95,7 +95,7 @@ class KafkaPartitionReader(PartitionReader):
                             raise
                         looked_again = True
                     else:
-                        self._assembling.finish()
+                        self._assemblers.finish()
                         return
 
     def _close_ranges(self, client: KafkaClient, offset_ranges: tuple[OffsetRange, ...]) -> tuple[OffsetRange, ...]:
@@ -125,7 +125,7 @@ class KafkaPartitionReader(PartitionReader):
                 fetcher.resume(lost.topic_partition, self._resume_or_raise(error, lost))
                 continue
             self._unread = False
-            assembler, position = self._assembling.assembler(topic_partition), fetched.start_offset
+            assembler, position = self._assemblers.assembler(topic_partition), fetched.start_offset
             columns = assembler.decoded_columns
             for decoded in decode_range(fetched, ranges[topic_partition], columns, self._settings.fetch):
                 position = decoded.next_offset

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.formats.column_decoder import ColumnDecoder
-from pyspark_kafka.formats.framing import HEADER_FRAMINGS
+from pyspark_kafka.formats.wire_format import HEADER_FRAMINGS
 from pyspark_kafka.source.executor.bad_records import BadRecord, BadRecords
 from pyspark_kafka.source.executor.columns import BatchAssembler
-from pyspark_kafka.typed.reading import spread_corrupt
+from pyspark_kafka.typed.read_formats import spread_corrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import RegistryOptions
     from pyspark_kafka.records import Decoded
-    from pyspark_kafka.typed.reading import ReadFormats
+    from pyspark_kafka.typed.read_formats import ReadFormats
 
 # Keys are read first: of a record with both bad, the key is named.
 _COLUMNS = ("key", "value")

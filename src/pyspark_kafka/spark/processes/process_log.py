@@ -4,7 +4,7 @@ Python prints the warnings of a process that has configured no logging as bare t
 among the lines of a driver or an executor. So the processes that plan, read and write get one handler, which adds what
 Spark's lines have: time, level and logger, and the query and the task.
 
-    26/11/22 01:44:28 WARN pyspark_kafka.source.executor.range_decoding: [queryId=8c0e… runId=51f2… stage=3 TID=12] …
+    26/11/22 01:44:28 WARN pyspark_kafka.source.executor.range_decoder: [queryId=8c0e… runId=51f2… stage=3 TID=12] …
 
 Modules decide what they log; this one decides only how it looks.
 """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import pyarrow as pa
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined] # PySpark's types do not name it
 
-from pyspark_kafka.formats.framing import HEADER_FRAMINGS
+from pyspark_kafka.formats.wire_format import HEADER_FRAMINGS
 from pyspark_kafka.spark.compat import spark_schema
 from pyspark_kafka.typed.value_plans import not_valid, plan_encoding, plan_values
 from pyspark_kafka.typed.values import as_bytes, bad_value

@@ -47,13 +47,13 @@ class ContinuousSourceContract(ABC):
 
     Attributes:
         rows_at_first: `add_rows` is called with this number before each case.
-        longest_call_seconds: each call of a reader returns within this time, `next` without rows included.
-        longest_wait_seconds: rows that were added are read within this time.
+        max_call_seconds: each call of a reader returns within this time, `next` without rows included.
+        max_wait_seconds: rows that were added are read within this time.
     """
 
     rows_at_first = 25
-    longest_call_seconds = 10.0
-    longest_wait_seconds = 30.0
+    max_call_seconds = 10.0
+    max_wait_seconds = 30.0
 
     @abstractmethod
     def table(self) -> SupportsRead:
@@ -242,8 +242,8 @@ class _Continuous:
 
     def __init__(self, contract: ContinuousSourceContract, table: SupportsRead, location: str) -> None:
         self.table = table
-        self.longest_call = contract.longest_call_seconds
-        self.longest_wait = contract.longest_wait_seconds
+        self.max_call = contract.max_call_seconds
+        self.max_wait = contract.max_wait_seconds
         self._options = contract.options()
         self._location = location
 
@@ -286,10 +286,10 @@ class _ContinuousRun:
 
     def more(self) -> None:
         """Read until there are new rows."""
-        ends = time.monotonic() + self._source.longest_wait
+        ends = time.monotonic() + self._source.max_wait
         while not self.round():
             assert time.monotonic() < ends, (
-                f"after {len(self.rows)} rows nothing came in {self._source.longest_wait} s, and rows are left"
+                f"after {len(self.rows)} rows nothing came in {self._source.max_wait} s, and rows are left"
             )
 
     def round(self) -> int:
@@ -333,7 +333,7 @@ class _ContinuousRun:
         schema = self._source.scan().readSchema()
         factory = CheckedReaderFactory(self._stream.createContinuousReaderFactory(), schema)
         for partition in self._stream.planInputPartitions(start):
-            limit = self._source.longest_call
+            limit = self._source.max_call
             self._readers.append(_ReaderThread(lambda each=partition: factory.createReader(each), limit))  # type: ignore[misc]
 
     def _close_readers(self) -> None:
@@ -352,8 +352,8 @@ class _ContinuousRun:
 class _ReaderThread:
     """One reader on a thread of its own, whose calls are given up after their time."""
 
-    def __init__(self, make: Callable[[], ContinuousPartitionReader], longest: float) -> None:
-        self._longest = longest
+    def __init__(self, make: Callable[[], ContinuousPartitionReader], max_s: float) -> None:
+        self._max_s = max_s
         self._asked: queue.SimpleQueue[Callable[[Any], Any] | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
         self._reader: ContinuousPartitionReader | None = None
@@ -372,10 +372,10 @@ class _ReaderThread:
         assert not self._stuck, f"{name}() cannot be called: {self._stuck}() has not returned"
         self._asked.put(work)
         try:
-            succeeded, value = self._answers.get(timeout=self._longest)
+            succeeded, value = self._answers.get(timeout=self._max_s)
         except queue.Empty:
             self._stuck = name
-            raise AssertionError(f"{name}() did not return within {self._longest} s") from None
+            raise AssertionError(f"{name}() did not return within {self._max_s} s") from None
         if not succeeded:
             raise value
         return value
@@ -383,7 +383,7 @@ class _ReaderThread:
     def end(self) -> None:
         """End the thread, if it can be ended."""
         self._asked.put(None)
-        self._thread.join(0 if self._stuck else self._longest)
+        self._thread.join(0 if self._stuck else self._max_s)
 
     def _work(self) -> None:
         while (work := self._asked.get()) is not None:
@@ -402,7 +402,7 @@ def _run_engine(source: _Continuous, log: Path, expected: int, steps: Steps) -> 
     steps.next()
     with source.run(start) as run:
         number = len(done)
-        ends = time.monotonic() + source.longest_wait
+        ends = time.monotonic() + source.max_wait
         while count < expected and time.monotonic() < ends:
             had = len(run.rows)
             steps.next()

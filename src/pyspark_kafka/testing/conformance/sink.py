@@ -45,12 +45,12 @@ class SinkContract(ABC):
         exactly_once: whether each row is visible once after a restart; if not, each is visible at least once.
         outer_modules: the modules in C by which the sink changes what is outside of its process. In a commit, the
             process is killed before calls of their functions. Add the client library of your target.
-        most_kills: the number of these kills in one case at most; if there are more places, some are left out, evenly.
+        max_kills: the number of these kills in one case at most; if there are more places, some are left out, evenly.
     """
 
     exactly_once = True
     outer_modules: Collection[str] = ("posix", "_io", "_socket", "_ssl", "select", "_sqlite3", "sqlite3", "pyarrow")
-    most_kills = 20
+    max_kills = 20
 
     @abstractmethod
     def table(self) -> SupportsWrite:
@@ -216,7 +216,7 @@ class SinkContract(ABC):
         ended = run_until_killed(partial(self._run, sink, 0, 0, call=call, inner=measured), None)
         assert ended, f"{call} did not end, although nothing was killed"
         places = range(int(counted.read_text()))
-        kills = places if len(places) <= self.most_kills else _spread(places, self.most_kills)
+        kills = places if len(places) <= self.max_kills else _spread(places, self.max_kills)
         expected = sink.rows_of(0)
         for epoch, place in enumerate(kills, start=1):
             inner = InnerSteps(self.outer_modules, place)

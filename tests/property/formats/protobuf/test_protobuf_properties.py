@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from kit.golden_formats import KnownSchemas
 from kit.protobuf_schema import everything
 from kit.protobuf_schemas import broken, evolved, file_set, files, in_dictionaries, message_of, messages_of, row_of
-from pyspark_kafka.formats.framing import CONFLUENT, read_framing
 from pyspark_kafka.formats.protobuf.by_schema import MessageDecoder
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.encoding import ProtobufEncoder
 from pyspark_kafka.formats.schemas import RegisteredSchema
+from pyspark_kafka.formats.wire_format import CONFLUENT, read_wire_format
 
 DESCRIPTOR, MESSAGE = everything()
 DECODER = ProtobufDecoder(DESCRIPTOR)
@@ -115,7 +115,9 @@ def test_a_schema_that_fits_the_readers_makes_no_value_bad(data: st.DataObject) 
     texts = [each.SerializeToString() for each in rows]
     schema = RegisteredSchema("PROTOBUF", base64.b64encode(file_set(file)).decode(), schema_id=1)
     decoder = MessageDecoder(reader, ProtobufDecoder(reader).arrow_type, KnownSchemas([schema]))
-    framed = read_framing(pa.array([CONFLUENT.prefix(1) + b"\0" + each for each in texts], pa.binary()), "confluent")
+    framed = read_wire_format(
+        pa.array([CONFLUENT.prefix(1) + b"\0" + each for each in texts], pa.binary()), "confluent"
+    )
     found = decoder.decode(framed)
     assert found.bad == []
     read = [in_dictionaries(row, reader) for row in found.column.to_pylist()]

@@ -19,10 +19,10 @@ def report(count: int, **fields: object) -> LagReport:
     return LagReport("consumer group 'g'", 0, 1_767_225_600_000, partitions)
 
 
-def printed(found: LagReport, *, terminal: bool, every: bool = False, most: int | None = None) -> str:
+def printed(found: LagReport, *, terminal: bool, every: bool = False, max_rows: int | None = None) -> str:
     out = io.StringIO()
     print_report(
-        Console(file=out, force_terminal=terminal, width=160, color_system=None), found, every=every, most=most
+        Console(file=out, force_terminal=terminal, width=160, color_system=None), found, every=every, max_rows=max_rows
     )
     return out.getvalue()
 
@@ -52,7 +52,7 @@ def test_reasons_are_told_once_with_their_number() -> None:
 
 
 def test_terminal_has_a_table_with_bars_and_no_more_rows_than_fit() -> None:
-    text = printed(report(4, headroom_s=3_600.0), terminal=True, most=2)
+    text = printed(report(4, headroom_s=3_600.0), terminal=True, max_rows=2)
     assert "headroom" in text
     assert "█" in text
     assert "1 h" in text

@@ -86,7 +86,7 @@ def test_merged_figures_are_those_of_both_lanes_when_the_later_one_ended() -> No
 
 
 def test_recent_times_that_are_many_become_fewer_with_the_same_mean() -> None:
-    times = RecentTimes(most=4)
+    times = RecentTimes(max_times=4)
     for moment in (100.0, 0.0, 10.0, 110.0):
         times.add([(moment, 1)])
     assert sorted(times._pairs) == [(5.0, 2), (105.0, 2)]

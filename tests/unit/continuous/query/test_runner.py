@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyspark_kafka.client.outage import OutageRetry
-from pyspark_kafka.client.waiting import Contact
+from pyspark_kafka.client.stalls import Contact
 from pyspark_kafka.continuous.query import runner
 from pyspark_kafka.continuous.query.runner import QueryRunner
 from pyspark_kafka.continuous.run.plan import QueryPlan, RestartPauses

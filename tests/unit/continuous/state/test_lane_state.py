@@ -135,7 +135,7 @@ def test_states_of_random_epochs_and_restarts_are_those_of_a_dictionary(
     monkeypatch.setattr(lane_state, "_HALF_CACHE_BYTES", r.choice([300, 3_000]))
     monkeypatch.setattr(lane_state, "_MAX_RECENT_BYTES", r.choice([500, 5_000]))
     monkeypatch.setattr(lane_state, "_PART_BYTES", r.choice([20, 200]))
-    monkeypatch.setattr(lane_state, "_FEWEST_DELTAS", 3)
+    monkeypatch.setattr(lane_state, "_MIN_DELTAS", 3)
     monkeypatch.setattr(lane_state, "EPOCHS_KEPT", 10)
     groups = ["t-0", "t-1", "u-0"]
     # By epoch: the versions, and what the states hold.
@@ -195,7 +195,7 @@ def test_files_of_a_long_run_are_bounded(tmp_path: Path) -> None:
 def test_values_are_gone_after_their_time_and_leave_the_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane_state, "_FEWEST_DELTAS", 4)
+    monkeypatch.setattr(lane_state, "_MIN_DELTAS", 4)
     now = [1_000_000]
     with closing(opened(tmp_path, {}, ttl_ms=1_000, now=lambda: now[0])) as state:
         state.begin_epoch(0)

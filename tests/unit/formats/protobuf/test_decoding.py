@@ -16,7 +16,7 @@ from pyspark_kafka.formats.bounds import TOO_MANY_CELLS
 from pyspark_kafka.formats.protobuf import decoding, outline
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message
-from pyspark_kafka.formats.protobuf.narrowing import narrow_message
+from pyspark_kafka.formats.protobuf.field_selection import narrow_message
 from pyspark_kafka.formats.protobuf.proto_text import read_file_set
 from pyspark_kafka.formats.schemas import RegisteredSchema
 from pyspark_kafka.formats.values import BadValue, Reason

@@ -13,7 +13,7 @@ from pyspark_kafka.errors import MissingDependencyError, SchemaError
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message
 from pyspark_kafka.formats.protobuf.encoding import ProtobufEncoder
-from pyspark_kafka.formats.protobuf.narrowing import narrow_message
+from pyspark_kafka.formats.protobuf.field_selection import narrow_message
 from pyspark_kafka.formats.protobuf.proto_text import read_file_set
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
 

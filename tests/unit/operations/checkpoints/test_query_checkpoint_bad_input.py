@@ -79,7 +79,7 @@ def test_file_of_any_content_is_read_or_named(tmp_path: Path, name: str, content
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_bytes(content)
     checkpoint = read_checkpoint(str(tmp_path))
-    read_summary(checkpoint, most=None)
+    read_summary(checkpoint, max_batches=None)
     check_files(checkpoint, Findings())
 
 

@@ -19,7 +19,7 @@ P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_checkpoint_of_spark_is_read_without_a_problem(name: str) -> None:
-    account = read_summary(read_checkpoint(str(STORED / name)), most=None)
+    account = read_summary(read_checkpoint(str(STORED / name)), max_batches=None)
     assert account.problems == ()
     assert account.query_id is not None
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 P0 = TopicPartition("t", 0)
 
 
-def account_of(location: Path, most: int | None = 10) -> CheckpointSummary:
-    return read_summary(read_checkpoint(str(location)), most=most)
+def account_of(location: Path, max_batches: int | None = 10) -> CheckpointSummary:
+    return read_summary(read_checkpoint(str(location)), max_batches=max_batches)
 
 
 def written_at(location: Path, name: str, time_ms: int) -> None:

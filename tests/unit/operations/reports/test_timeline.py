@@ -78,13 +78,13 @@ def test_thinned_batches_rate_only_rows_whose_time_is_known() -> None:
     st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 50), st.none() | st.integers(0, 50)), max_size=200),
     st.integers(1, 30),
 )
-def test_thinning_loses_no_rows(given_: list[tuple[int, int, int | None]], most: int) -> None:
+def test_thinning_loses_no_rows(given_: list[tuple[int, int, int | None]], max_batches: int) -> None:
     batches = [
         BatchStats(number, wait, None if taken is None else wait + taken, taken is not None, rows, {"addBatch": rows})
         for number, (rows, wait, taken) in enumerate(given_)
     ]
-    found = thinned(batches, most)
-    assert len(found) <= most
+    found = thinned(batches, max_batches)
+    assert len(found) <= max_batches
     assert sum(each.rows or 0 for each in found) == sum(each.rows or 0 for each in batches)
     assert sum(each.phases_ms.get("addBatch", 0) for each in found) == sum(rows for rows, _, _ in given_)
     assert sum(each.duration_ms or 0 for each in found) == sum(each.duration_ms or 0 for each in batches)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.tail.shown import BadPart, ShownPart, ShownRecord, json_text, shown_records
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.typed.reading import CORRUPT_TYPE
+from pyspark_kafka.typed.read_formats import CORRUPT_TYPE
 
 WHERE = TopicPartition("t", 3)
 
@@ -97,12 +97,12 @@ def test_text_is_that_of_whole_characters(content: bytes, size: int, text: str |
 
 
 @given(st.text(), st.integers(1, 20))
-def test_text_that_is_cut_anywhere_is_its_beginning(text: str, most: int) -> None:
+def test_text_that_is_cut_anywhere_is_its_beginning(text: str, max_bytes: int) -> None:
     data = text.encode()
-    shown = ShownPart(data[:most], len(data)).text()
+    shown = ShownPart(data[:max_bytes], len(data)).text()
     assert shown is not None
     assert text.startswith(shown)
-    assert len(data) - len(shown.encode()) <= max(0, len(data) - most) + 3
+    assert len(data) - len(shown.encode()) <= max(0, len(data) - max_bytes) + 3
 
 
 @pytest.mark.parametrize(

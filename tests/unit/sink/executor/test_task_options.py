@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.client import waiting
+from pyspark_kafka.client import stalls
 from pyspark_kafka.options import WriteOptions, parse_write_options
 from pyspark_kafka.sink.executor.task_options import options_of_task
 
@@ -13,7 +13,7 @@ SERVERS = {"kafka.bootstrap.servers": "never-asked:9092"}
 
 @pytest.fixture(autouse=True)
 def _nothing_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "_CONTACTS", {})
+    monkeypatch.setattr(stalls, "_CONTACTS", {})
 
 
 def _times(options: WriteOptions) -> tuple[int, int]:
@@ -24,7 +24,7 @@ def test_the_first_micro_batch_in_a_process_that_heard_nothing_is_first_contact(
     stream = parse_write_options(SERVERS, streaming=True)
     assert _times(options_of_task(stream, 0)) == (0, 120_000)
     assert _times(options_of_task(stream, 1)) == (600_000, 600_000)
-    waiting.contact_of(stream.connection.bootstrap_servers).answered("a:1")
+    stalls.contact_of(stream.connection.bootstrap_servers).answered("a:1")
     assert _times(options_of_task(stream, 0)) == (600_000, 600_000)
 
 

@@ -11,8 +11,8 @@ from pyspark_kafka.errors import DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, RangeEdge, SpecificOffsets, SpecificTimestamps
 from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, Subscription
-from pyspark_kafka.planning.filtering import NOTHING, RecordFilter
 from pyspark_kafka.planning.open_ends import NO_END, OpenEnds
+from pyspark_kafka.planning.record_filter import NOTHING, RecordFilter
 from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition

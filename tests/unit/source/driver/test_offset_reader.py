@@ -119,7 +119,7 @@ def test_a_subscription_means_the_partitions_there_are_now(
 
 def test_glance_at_some_topics_asks_for_these_alone_and_leaves_out_missing_ones(client: FakeClient) -> None:
     reader = reader_of(Subscription("subscribePattern", pattern="."))
-    found = reader.glance_at_assignment(500, {"orders", "gone"})
+    found = reader.find_assignment_once(500, {"orders", "gone"})
     assert [str(each) for each in found.partitions] == ["orders-0", "orders-1"]
     assert client.calls == [("metadata", ["gone", "orders"])]
 

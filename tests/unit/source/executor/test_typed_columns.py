@@ -16,10 +16,10 @@ from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.values import BadValue, Reason
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import decode
-from pyspark_kafka.source.executor.assembling import Assembling
+from pyspark_kafka.source.executor.assembler import Assemblers
 from pyspark_kafka.source.executor.columns import BatchAssembler, source_schema
 from pyspark_kafka.source.executor.typed_columns import TypedBatches
-from pyspark_kafka.typed.reading import ReadFormats
+from pyspark_kafka.typed.read_formats import ReadFormats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -298,17 +298,17 @@ def test_a_decoder_is_built_once_for_the_tasks_of_a_worker() -> None:
 
 def test_reads_of_bytes_have_the_assembler_of_bytes() -> None:
     schema = source_schema(include_headers=False)
-    assembling = Assembling(schema, None)
-    assert type(assembling.assembler(PLACE)) is BatchAssembler
-    assembling.finish()
-    assembling.close()
+    assemblers = Assemblers(schema, None)
+    assert type(assemblers.assembler(PLACE)) is BatchAssembler
+    assemblers.finish()
+    assemblers.close()
 
 
 def test_too_many_bad_records_are_an_error_at_the_end_of_a_short_read() -> None:
     formats = replace(FORMATS, mode="PERMISSIVE", max_corrupt_ratio=0.4)
-    assembling = Assembling(schema_of(formats), formats)
-    assembler = assembling.assembler(PLACE)
+    assemblers = Assemblers(schema_of(formats), formats)
+    assembler = assemblers.assembler(PLACE)
     data = batch([record(0, b"{"), record(1, document(1))])
     assert assembler.assemble(decode(data, start_offset=0, columns=assembler.decoded_columns)).num_rows == 2
     with pytest.raises(RecordError, match=r"\[TOO_MANY_BAD_RECORDS\] 1 of 2 records"):
-        assembling.finish()
+        assemblers.finish()

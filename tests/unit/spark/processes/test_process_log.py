@@ -15,7 +15,7 @@ from pyspark_kafka.spark.processes.process_log import StandInHandler, log_as_spa
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NAME = "pyspark_kafka.source.executor.range_decoding"
+_NAME = "pyspark_kafka.source.executor.range_decoder"
 
 
 class StandInTask(TaskContext):

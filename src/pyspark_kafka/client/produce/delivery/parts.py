@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.produce.batches.state import ProducerState
     from pyspark_kafka.client.produce.identity import WriteMode
     from pyspark_kafka.client.produce.leaders import PartitionLeaders
-    from pyspark_kafka.client.waiting import Stall
+    from pyspark_kafka.client.stalls import Stall
     from pyspark_kafka.options import ProducerOptions
 
 

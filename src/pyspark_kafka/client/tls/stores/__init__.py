@@ -1,7 +1,7 @@
 """Key stores: PEM, PKCS#12 and JKS, from a file or from an option.
 
-`reading` finds out which it is and names what is wrong with it by its option; `pem`, `jks` and `pkcs12` read bytes;
-`content` is what comes out.
+`certificate_store` detects the kind of a store and reports its problems by option; `pem`, `jks` and `pkcs12` read
+bytes; `content` is the result.
 
 Invariant: nothing is written and nothing is sent. Bytes of a store become a `StoreContent` or an error, in bounded
 time.

@@ -175,7 +175,7 @@ class _Inquiry:
         self._report(f"Reading the commit marker of '{sink_id}'")
         try:
             reader = MarkerReader(self._client, CommitTopic(self._client, commit_topic), 0)
-            snapshot.marker = reader.glance([sink_id]).get(sink_id)
+            snapshot.marker = reader.read_newest([sink_id]).get(sink_id)
         except ConnectorError as error:
             if error.condition != "UNKNOWN_TOPIC":
                 snapshot.unknown.append(f"The commit marker of '{sink_id}' is not known: {error.message}")

@@ -28,7 +28,11 @@ _OF_ROCKSDB = ("SSTs", "logs")
 
 
 def check_files(
-    checkpoint: QueryCheckpoint, findings: Findings, *, most: int | None = None, report: Callable[[str], object] = str
+    checkpoint: QueryCheckpoint,
+    findings: Findings,
+    *,
+    max_batches: int | None = None,
+    report: Callable[[str], object] = str,
 ) -> None:
     """Add what is wrong with the files of a checkpoint.
 
@@ -37,18 +41,18 @@ def check_files(
     Args:
         checkpoint: what to look at.
         findings: what was found is added here.
-        most: how many batches to read, the last ones; None for all.
+        max_batches: how many batches to read, the last ones; None for all.
         report: told what is being done, for a step that takes a while.
     """
     judge = FileJudge(checkpoint, findings, report)
-    _FileChecks(judge, most).run()
-    LogChecks(judge).run(most)
+    _FileChecks(judge, max_batches).run()
+    LogChecks(judge).run(max_batches)
 
 
 class _FileChecks:
-    def __init__(self, judge: FileJudge, most: int | None) -> None:
+    def __init__(self, judge: FileJudge, max_batches: int | None) -> None:
         self._judge = judge
-        self._most = most
+        self._max_batches = max_batches
         self._checkpoint = judge.checkpoint
         self._history = judge.checkpoint.history
         self._files = judge.checkpoint.files
@@ -235,10 +239,10 @@ class _FileChecks:
 
     def _unread(self, directory: str) -> set[str]:
         """Return the files of a log that are not to be read, as they are of older batches than those asked for."""
-        if self._most is None or directory not in (OFFSETS, COMMITS):
+        if self._max_batches is None or directory not in (OFFSETS, COMMITS):
             return set()
         numbers = self._history.begun if directory == OFFSETS else self._history.finished
-        return {str(number) for number in numbers[: -self._most]}
+        return {str(number) for number in numbers[: -self._max_batches]}
 
     def _check_checksum(self, prefix: str, target: str, name: str) -> None:
         try:

@@ -36,15 +36,15 @@ class LogChecks:
         # Of the last batch of the log, if it can be read.
         self._kind = judge.attempt(OFFSETS, None, judge.checkpoint.kind) or CheckpointKind.EMPTY
 
-    def run(self, most: int | None) -> None:
+    def run(self, max_batches: int | None) -> None:
         """Add what is wrong.
 
         Args:
-            most: how many batches to read, the last ones; None for all.
+            max_batches: how many batches to read, the last ones; None for all.
         """
         self._check_numbers()
-        self._check_batches(self._history.begun if most is None else self._history.begun[-most:])
-        self._check_commits(self._history.finished if most is None else self._history.finished[-most:])
+        self._check_batches(self._history.begun if max_batches is None else self._history.begun[-max_batches:])
+        self._check_commits(self._history.finished if max_batches is None else self._history.finished[-max_batches:])
         self._check_still()
 
     def _check_numbers(self) -> None:

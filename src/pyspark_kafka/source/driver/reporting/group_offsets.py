@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.source.driver.reporting.latest_value_worker import LatestValueWorker
 from pyspark_kafka.source.driver.reporting.log_rate_limiter import LogRateLimiter
-from pyspark_kafka.source.driver.reporting.newest_only import NewestOnly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,7 +60,7 @@ class CommittedGroup:
         # Until when those that brokers refused are left out; the others are committed meanwhile.
         self._refused_until: dict[TopicPartition, float] = {}
         self._log_limiter = LogRateLimiter(_WARN_EVERY_S)
-        self._thread: NewestOnly[Mapping[TopicPartition, int]] = NewestOnly(
+        self._thread: LatestValueWorker[Mapping[TopicPartition, int]] = LatestValueWorker(
             f"commits to group {group_id}", self._commit, pause_s=_PAUSE_S, clock=clock
         )
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.planning.retention import HeadroomReason
+from pyspark_kafka.source.driver.reporting.latest_value_worker import LatestValueWorker
 from pyspark_kafka.source.driver.reporting.log_rate_limiter import LogRateLimiter
-from pyspark_kafka.source.driver.reporting.newest_only import NewestOnly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,7 +82,7 @@ class HeadroomWarnings:
         self._policies_at = -_POLICIES_S
         # Ends, and when they were looked up: how fast logs grow is seen between two looks.
         self._before: tuple[Mapping[TopicPartition, int], int] = ({}, 0)
-        self._thread: NewestOnly[Mapping[TopicPartition, int]] = NewestOnly(
+        self._thread: LatestValueWorker[Mapping[TopicPartition, int]] = LatestValueWorker(
             "headroom of a stream", self.look, pause_s=_PAUSE_S, clock=clock
         )
 
@@ -131,12 +131,12 @@ class HeadroomWarnings:
             for each, at in positions.items()
             if (at_topic := self._policies.get(each.topic)) and at_topic.deletes
         }
-        survey = query_positions(client, watched, deadline, newest=False, now_ms=self._now_ms)
-        logs = {each: log for each in watched if (log := survey.log_of(each, self._policies[each.topic])) is not None}
-        rates = self._rates(logs, survey.now_ms)
+        found = query_positions(client, watched, deadline, newest=False, now_ms=self._now_ms)
+        logs = {each: log for each in watched if (log := found.log_of(each, self._policies[each.topic])) is not None}
+        rates = self._rates(logs, found.now_ms)
         short = []
         for each, log in logs.items():
-            headroom = log.headroom(watched[each], survey.now_ms, rates.get(each))
+            headroom = log.headroom(watched[each], found.now_ms, rates.get(each))
             if headroom is None or headroom.ms is None or headroom.reason is HeadroomReason.LOST:
                 continue
             if headroom.ms < self._warn_ms:

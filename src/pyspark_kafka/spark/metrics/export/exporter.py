@@ -166,8 +166,8 @@ class Exporter:
         )
 
 
-def _lag_poller(connection: Mapping[str, Any], store: MetricsStore, most: int) -> LagPoller:
+def _lag_poller(connection: Mapping[str, Any], store: MetricsStore, max_partitions: int) -> LagPoller:
     # It needs a client of Kafka, which most programs do without.
     from pyspark_kafka.spark.metrics.export.lag_poller import LagPoller  # noqa: PLC0415
 
-    return LagPoller(connection, store, most)
+    return LagPoller(connection, store, max_partitions)

@@ -205,7 +205,7 @@ def query_families(
         for source in metrics.sources
         if (found := asked.get((metrics.query_id, source.index), source.known_behind))
     ]
-    told, left_out = _most_behind(behind, max_partitions)
+    told, left_out = _behind_most(behind, max_partitions)
     return [
         UP.of((_names(each), float(not each.terminated)) for each, _ in known),
         FAILED.of((_names(each), float(each.failed)) for each, _ in known),
@@ -249,8 +249,8 @@ def _labels(metrics: QueryMetrics, source: SourceMetrics) -> tuple[str, ...]:
     return *_names(metrics), str(source.index)
 
 
-def _most_behind(
-    sources: Sequence[tuple[tuple[str, ...], Mapping[TopicPartition, int]]], most: int
+def _behind_most(
+    sources: Sequence[tuple[tuple[str, ...], Mapping[TopicPartition, int]]], max_partitions: int
 ) -> tuple[list[tuple[tuple[str, ...], float]], int]:
     """Return the values of the partitions that are most behind, and how many others there are.
 
@@ -263,7 +263,7 @@ def _most_behind(
                 yield -behind, labels, topic_partition
 
     total = sum(len(found) for _, found in sources)
-    chosen = heapq.nsmallest(most, each()) if total > most else list(each())
+    chosen = heapq.nsmallest(max_partitions, each()) if total > max_partitions else list(each())
     return [
         ((*labels, topic_partition.topic, str(topic_partition.partition)), -minus)
         for minus, labels, topic_partition in chosen

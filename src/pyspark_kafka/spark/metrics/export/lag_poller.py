@@ -67,7 +67,7 @@ class LagPoller:
     Args:
         connection: options of the cluster, as Spark takes them.
         store: has the positions of the queries.
-        most: how many partitions are shown: those with the least headroom, and the oldest records.
+        max_partitions: how many partitions are shown: those with the least headroom, and the oldest records.
         interval_s: seconds between two looks.
         measure: returns a report about positions; tests pass their own.
 
@@ -79,13 +79,13 @@ class LagPoller:
         self,
         connection: Mapping[str, Any],
         store: MetricsStore,
-        most: int,
+        max_partitions: int,
         interval_s: float = INTERVAL_S,
         measure: Callable[[LagPositions], LagReport] | None = None,
     ) -> None:
         self._settings = resolve_settings(connection).with_time(_LOOK_S * 1000)
         self._store = store
-        self._most = most
+        self._max_partitions = max_partitions
         self._interval_s = interval_s
         self._measure = self._ask if measure is None else measure
         self._headroom: list[_Row] = []
@@ -154,8 +154,8 @@ class LagPoller:
             _LOG.exception("Lag and headroom of queries could not be measured.")
             return
         self._failed = False
-        self._headroom = heapq.nsmallest(self._most, headroom, key=lambda row: (row[1], row[0]))
-        self._ages = heapq.nsmallest(self._most, ages, key=lambda row: (-row[1], row[0]))
+        self._headroom = heapq.nsmallest(self._max_partitions, headroom, key=lambda row: (row[1], row[0]))
+        self._ages = heapq.nsmallest(self._max_partitions, ages, key=lambda row: (-row[1], row[0]))
         self._behind = behind
 
     def _forget(self) -> None:

@@ -23,27 +23,27 @@ _PREFIX = "pyspark_kafka"
 _UNITS = {"seconds": "s"}
 
 
-class OpenTelemetryFigures:
+class OpenTelemetryMetrics:
     """Instruments whose values are computed when a reader of the provider collects, until `stop()`.
 
     Runs on: driver, or the client of Spark Connect; the thread of the reader. Waits for nobody.
 
     Args:
-        figures: what is shown.
+        exporter: what is shown.
         meter: of the program's provider.
         observation: the class of OpenTelemetry's observations.
     """
 
-    def __init__(self, figures: Exporter, meter: Any, observation: Any) -> None:
-        self._figures = figures
+    def __init__(self, exporter: Exporter, meter: Any, observation: Any) -> None:
+        self._exporter = exporter
         self._observation = observation
         self._lock = threading.Lock()
         self._stopped = False
         # The families of one collection, and the names of those that were asked for.
         self._families: dict[str, Family] = {}
         self._asked: set[str] = set()
-        figures.start()
-        for family in figures.known():
+        exporter.start()
+        for family in exporter.known():
             is_sum = family.kind is not Kind.GAUGE
             create = meter.create_observable_counter if is_sum else meter.create_observable_gauge
             unit = _UNITS.get(family.unit, family.unit)
@@ -52,7 +52,7 @@ class OpenTelemetryFigures:
     def stop(self) -> None:
         """Observe nothing any more; the instruments stay, as OpenTelemetry cannot remove any. Safe to repeat."""
         self._stopped = True
-        self._figures.stop()
+        self._exporter.stop()
         with _LOCK:
             for key, (_, shown) in list(_SHOWN.items()):
                 if shown is self:
@@ -73,7 +73,7 @@ class OpenTelemetryFigures:
         """Return a family; all of one collection are computed at once, which begins when one is asked for again."""
         with self._lock:
             if name in self._asked or not self._asked:
-                self._families = {each.name: each for each in self._figures.now()}
+                self._families = {each.name: each for each in self._exporter.now()}
                 self._asked = set()
             self._asked.add(name)
             return self._families.get(name)
@@ -90,10 +90,10 @@ def instrument_name(family: Family) -> str:
 
 _LOCK = threading.Lock()
 # By provider, which the entry keeps: there is no way to take instruments back.
-_SHOWN: dict[int, tuple[Any, OpenTelemetryFigures]] = {}
+_SHOWN: dict[int, tuple[Any, OpenTelemetryMetrics]] = {}
 
 
-def observe(session: SparkSession, figures: Exporter, meter_provider: Any = None) -> OpenTelemetryFigures:
+def observe(session: SparkSession, exporter: Exporter, meter_provider: Any = None) -> OpenTelemetryMetrics:
     """Have the figures observed; see `pyspark_kafka.metrics.opentelemetry`."""
     try:
         from opentelemetry import metrics as api  # noqa: PLC0415 - optional
@@ -111,5 +111,5 @@ def observe(session: SparkSession, figures: Exporter, meter_provider: Any = None
     with _LOCK:
         if id(provider) not in _SHOWN:
             meter = provider.get_meter(_PREFIX, __version__)
-            _SHOWN[id(provider)] = provider, OpenTelemetryFigures(figures, meter, api.Observation)
+            _SHOWN[id(provider)] = provider, OpenTelemetryMetrics(exporter, meter, api.Observation)
         return _SHOWN[id(provider)][1]

@@ -29,23 +29,23 @@ class KafkaCollector:
     Runs on: driver, or the client of Spark Connect; any thread; neither brokers nor Spark are asked for anything.
 
     Args:
-        figures: what is shown.
+        exporter: what is shown.
 
     Attributes:
-        figures: the same.
+        exporter: the same.
     """
 
-    def __init__(self, figures: Exporter) -> None:
-        self.figures = figures
+    def __init__(self, exporter: Exporter) -> None:
+        self.exporter = exporter
 
     def describe(self) -> Iterator[Any]:
         """Yield the metrics without samples, by which a registry finds names that are there already."""
-        for family in self.figures.known():
+        for family in self.exporter.known():
             yield _metric(family)
 
     def collect(self) -> Iterator[Any]:
         """Yield the metrics of now."""
-        for family in self.figures.now():
+        for family in self.exporter.now():
             metric = _metric(family)
             for labels, value in family.samples.items():
                 if isinstance(value, Histogram):
@@ -66,7 +66,7 @@ class PrometheusEndpoint:
 
     def __init__(self, collector: KafkaCollector, registry: Any, server: Any = None, address: str = "") -> None:
         self.collector = collector
-        collector.figures.start()
+        collector.exporter.start()
         self._registry = registry
         self._server = server
         self.port: int = 0 if server is None else server.server_port
@@ -86,7 +86,7 @@ class PrometheusEndpoint:
             server.server_close()
         if registry is not None:
             registry.unregister(self.collector)
-            self.collector.figures.stop()
+            self.collector.exporter.stop()
 
 
 _LOCK = threading.Lock()
@@ -95,7 +95,7 @@ _ENDPOINTS: dict[tuple[str, int | None, int | None], PrometheusEndpoint] = {}
 
 
 def serve(
-    session: SparkSession, figures: Exporter, port: int | None, address: str, registry: Any = None
+    session: SparkSession, exporter: Exporter, port: int | None, address: str, registry: Any = None
 ) -> PrometheusEndpoint:
     """Show the figures to Prometheus; see `pyspark_kafka.metrics.prometheus`."""
     client = _client_library()
@@ -108,7 +108,7 @@ def serve(
         # A cell of a notebook runs again.
         if port != 0 and key in _ENDPOINTS:
             return _ENDPOINTS[key]
-        collector = KafkaCollector(figures)
+        collector = KafkaCollector(exporter)
         chosen = client.CollectorRegistry() if registry is None else registry
         chosen.register(collector)
         try:

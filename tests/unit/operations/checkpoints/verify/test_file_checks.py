@@ -60,9 +60,9 @@ def test_file_that_was_changed_without_its_checksum_is_a_fault(location: Path) -
     )
 
 
-@pytest.mark.parametrize(("most", "read"), [(None, {"0", "1", "2"}), (2, {"1", "2"}), (9, {"0", "1", "2"})])
+@pytest.mark.parametrize(("max_batches", "read"), [(None, {"0", "1", "2"}), (2, {"1", "2"}), (9, {"0", "1", "2"})])
 def test_checksums_are_compared_for_the_batches_that_are_asked_for(
-    location: Path, monkeypatch: pytest.MonkeyPatch, most: int | None, read: set[str]
+    location: Path, monkeypatch: pytest.MonkeyPatch, max_batches: int | None, read: set[str]
 ) -> None:
     asked: set[str] = set()
     read_file = CheckpointFiles.read
@@ -73,7 +73,7 @@ def test_checksums_are_compared_for_the_batches_that_are_asked_for(
 
     monkeypatch.setattr(CheckpointFiles, "read", noted)
     findings = Findings()
-    check_files(read_checkpoint(str(location)), findings, most=most)
+    check_files(read_checkpoint(str(location)), findings, max_batches=max_batches)
     assert list(findings) == []
     for log in ("offsets", "commits"):
         assert {name for name in asked if name.startswith(f"{log}/")} == {

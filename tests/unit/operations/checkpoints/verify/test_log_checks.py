@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 ENDS = [{"t": {"0": 5 * number, "1": number}} for number in range(1, 6)]
 
 
-def found_in(location: Path, most: int | None = None) -> Findings:
+def found_in(location: Path, max_batches: int | None = None) -> Findings:
     findings = Findings()
-    LogChecks(FileJudge(read_checkpoint(str(location)), findings, str)).run(most)
+    LogChecks(FileJudge(read_checkpoint(str(location)), findings, str)).run(max_batches)
     return findings
 
 

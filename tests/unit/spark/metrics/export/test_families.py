@@ -38,8 +38,8 @@ def query(
     return replace(made, **parameters)  # type: ignore[arg-type]
 
 
-def told(store: MetricsStore, most: int = 1_000) -> dict[str, dict[tuple[str, ...], float | Histogram]]:
-    return {each.name: each.samples for each in query_families(store.with_totals(), most)}
+def told(store: MetricsStore, max_partitions: int = 1_000) -> dict[str, dict[tuple[str, ...], float | Histogram]]:
+    return {each.name: each.samples for each in query_families(store.with_totals(), max_partitions)}
 
 
 @pytest.fixture
@@ -103,12 +103,12 @@ def test_partitions_that_are_most_behind_have_series_and_sums_are_of_all(store: 
     assert found["pyspark_kafka_source_partitions"] == {one: 3, two: 2}
 
 
-@pytest.mark.parametrize(("most", "series", "left_out"), [(0, 0, 3), (2, 2, 1), (3, 3, 0), (9, 3, 0)])
+@pytest.mark.parametrize(("max_partitions", "series", "left_out"), [(0, 0, 3), (2, 2, 1), (3, 3, 0), (9, 3, 0)])
 def test_number_of_partitions_with_series_is_bounded(
-    store: MetricsStore, most: int, series: int, left_out: int
+    store: MetricsStore, max_partitions: int, series: int, left_out: int
 ) -> None:
     store.put(query(source(0, {("a", number): number + 1 for number in range(3)})))
-    found = told(store, most)
+    found = told(store, max_partitions)
     assert len(found["pyspark_kafka_records_behind"]) == series
     assert found["pyspark_kafka_partitions_left_out"] == {(): left_out}
 

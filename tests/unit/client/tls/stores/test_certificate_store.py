@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from pyspark_kafka.client.tls.certificates import parse_certificate
 from pyspark_kafka.client.tls.der import max_iterations
-from pyspark_kafka.client.tls.stores.reading import KEYSTORE, TRUSTSTORE, fetch_store, parse_store
+from pyspark_kafka.client.tls.stores.certificate_store import KEYSTORE, TRUSTSTORE, fetch_store, parse_store
 from pyspark_kafka.errors import ConnectorError, MissingDependencyError, OptionError
 from pyspark_kafka.options import CertificateStore, Secret
 

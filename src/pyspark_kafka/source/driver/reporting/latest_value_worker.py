@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 _IDLE_S = 30.0
 
 
-class NewestOnly(Generic[_T]):
+class LatestValueWorker(Generic[_T]):
     """Passes values to a function in a thread of its own, which nobody waits for.
 
     There is room for one value beside the one in work. A thread is started by the first value and does not keep the

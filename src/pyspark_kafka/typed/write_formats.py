@@ -15,7 +15,7 @@ from pyspark_kafka.formats.column_format import WITH_SCHEMA, ColumnFormat
 from pyspark_kafka.formats.projection import missing_field
 from pyspark_kafka.formats.schemas import RegisteredSchema
 from pyspark_kafka.typed.given_schema import read_given_columns, read_given_schema
-from pyspark_kafka.typed.reading import default_subject, find_schema
+from pyspark_kafka.typed.read_formats import default_subject, find_schema
 from pyspark_kafka.typed.registered_text import encodable, registrable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from kit.protobuf_schema import everything
 from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.formats.protobuf.descriptors import build_handler, find_message, is_repeated
 from pyspark_kafka.formats.protobuf.proto_text import read_file_set
-from pyspark_kafka.formats.protobuf.unrolling import unroll_message
+from pyspark_kafka.formats.protobuf.recursive_messages import unroll_message
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
 
 IMPORTED = 'syntax = "proto2"; package other; message Node__0 {} message Pair { required int32 n = 1 [default = 5]; }'

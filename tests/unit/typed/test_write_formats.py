@@ -16,7 +16,7 @@ from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
 from pyspark_kafka.options import FormatOptions, RegistryOptions, TypedWriteOptions
-from pyspark_kafka.typed.writing import WriteFormats, plan_write, typed_columns
+from pyspark_kafka.typed.write_formats import WriteFormats, plan_write, typed_columns
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.checkpoint import CheckpointFiles, deciding_stores
-from pyspark_kafka.checkpoint.deciding_stores import HadoopStore, cloud_settings, deciding_store, has_client
+from pyspark_kafka.checkpoint import CheckpointFiles, conditional_stores
+from pyspark_kafka.checkpoint.conditional_stores import HadoopStore, cloud_settings, conditional_store, has_client
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def test_container_without_an_account_is_refused() -> None:
 
 def test_scheme_without_a_client_has_no_store() -> None:
     assert not has_client("webhdfs")
-    assert deciding_store("webhdfs://host/query", "/query", None) is None
+    assert conditional_store("webhdfs://host/query", "/query", None) is None
 
 
 @pytest.mark.parametrize("location", ["hdfs://somebody@host/query", "hdfs://host/query?replication=2"])
@@ -102,7 +102,7 @@ def test_settings_of_libhdfs_in_a_location_are_refused(location: str) -> None:
 
 def test_query_of_an_address_is_left_out_of_errors() -> None:
     error = ValueError("PUT https://account.blob/a?sig=secret in 3 ms: 403\nsettings")
-    assert deciding_stores._reason(error) == "PUT https://account.blob/a?… in 3 ms: 403"
+    assert conditional_stores._reason(error) == "PUT https://account.blob/a?… in 3 ms: 403"
 
 
 class NameNode:

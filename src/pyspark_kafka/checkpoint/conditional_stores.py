@@ -41,7 +41,7 @@ _CHUNK = 1024 * 1024
 _QUERY = re.compile(r"\?[^\s:]+")
 
 
-class DecidingStore(Protocol):
+class ConditionalStore(Protocol):
     """A store that keeps files whole, and of several that create one file lets exactly one succeed.
 
     Paths are those of `pyarrow.fs`. Any thread; every method blocks, at most about half a minute.
@@ -50,8 +50,8 @@ class DecidingStore(Protocol):
         OSError: from every method: the store cannot be reached, or refuses the call.
     """
 
-    def read(self, path: str, most: int) -> bytes | None:
-        """Return the content of a file, cut off behind `most` bytes; None if there is no such file."""
+    def read(self, path: str, max_bytes: int) -> bytes | None:
+        """Return the content of a file, cut off behind `max_bytes` bytes; None if there is no such file."""
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file, or replace it; readers see the former or the new content."""
@@ -91,18 +91,18 @@ class CloudStore:
                 retry_config={"max_retries": 10, "retry_timeout": _PATIENCE},
             )
 
-    def read(self, path: str, most: int) -> bytes | None:
-        """Return the content of a file, cut off behind `most` bytes; None if there is no such file."""
+    def read(self, path: str, max_bytes: int) -> bytes | None:
+        """Return the content of a file, cut off behind `max_bytes` bytes; None if there is no such file."""
         content = bytearray()
         with _as_os_errors():
             try:
                 for chunk in self._calls.get(self._store, self._key(path)).stream(min_chunk_size=_CHUNK):
                     content += chunk
-                    if len(content) >= most:
+                    if len(content) >= max_bytes:
                         break
             except FileNotFoundError:
                 return None
-        return bytes(content[:most])
+        return bytes(content[:max_bytes])
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file, or replace it; readers see the former or the new content."""
@@ -152,11 +152,11 @@ class HadoopStore:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    def read(self, path: str, most: int) -> bytes | None:
-        """Return the content of a file, cut off behind `most` bytes; None if there is no such file."""
+    def read(self, path: str, max_bytes: int) -> bytes | None:
+        """Return the content of a file, cut off behind `max_bytes` bytes; None if there is no such file."""
         try:
             with self._client.read(path) as file:
-                return bytes(file.read(min(most, len(file))))
+                return bytes(file.read(min(max_bytes, len(file))))
         except FileNotFoundError:
             return None
 
@@ -202,7 +202,7 @@ class HadoopStore:
 
 
 @lru_cache(maxsize=32)
-def deciding_store(location: str, root: str, region: str | None) -> DecidingStore | None:
+def conditional_store(location: str, root: str, region: str | None) -> ConditionalStore | None:
     """Return the store of a location; None if its client is not installed, or there is none for its scheme.
 
     Args:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.errors import SchemaError
-from pyspark_kafka.formats import framing as module
-from pyspark_kafka.formats.framing import APICURIO8, CONFLUENT, FramedValues, Framing, read_framing
+from pyspark_kafka.formats import wire_format as module
 from pyspark_kafka.formats.values import BadValue, Reason
+from pyspark_kafka.formats.wire_format import APICURIO8, CONFLUENT, FramedValues, Framing, read_wire_format
 
 GUID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())]))
@@ -29,7 +29,7 @@ def contents(found: FramedValues) -> list[bytes | None]:
 @pytest.mark.parametrize("schema_id", [0, 1, 258, 2**31 - 1, -1])
 def test_an_id_is_read_as_it_was_written(framing: Framing, schema_id: int) -> None:
     values = pa.array([framing.prefix(schema_id) + b"x", None, framing.prefix(schema_id)], pa.binary())
-    found = read_framing(values, framing.name)
+    found = read_wire_format(values, framing.name)
     assert (found.bad, found.ids, found.places.tolist()) == ([], [schema_id], [0, -1, 0])
     assert found.id_texts().to_pylist() == [str(schema_id), None, str(schema_id)]
     assert contents(found) == [b"x", None, b""]
@@ -37,7 +37,7 @@ def test_an_id_is_read_as_it_was_written(framing: Framing, schema_id: int) -> No
 
 def test_values_without_an_id_are_bad() -> None:
     values = pa.array([b"", b"\0\0\0\0", b"\1\0\0\0\1", None, b"\0\0\0\0\7v"], pa.binary())
-    found = read_framing(values, "confluent")
+    found = read_wire_format(values, "confluent")
     assert found.bad == [
         BadValue(0, Reason.INCOMPLETE_HEADER, "it has 0 bytes, fewer than the 5 before a value"),
         BadValue(1, Reason.INCOMPLETE_HEADER, "it has 4 bytes, fewer than the 5 before a value"),
@@ -50,14 +50,14 @@ def test_values_without_an_id_are_bad() -> None:
 @pytest.mark.parametrize("framing", ["confluent", "apicurio8", "glue"])
 @pytest.mark.parametrize("values", [[], [None], [b""], [b"\0"]])
 def test_arrays_without_a_whole_value_have_no_ids(values: list[bytes | None], framing: str) -> None:
-    found = read_framing(pa.array(values, pa.binary()), framing)
+    found = read_wire_format(pa.array(values, pa.binary()), framing)
     assert found.ids == []
     assert found.id_texts().to_pylist() == [None] * len(values)
 
 
 def test_a_slice_has_the_ids_of_its_rows() -> None:
     values = pa.array([CONFLUENT.prefix(number) for number in range(5)], pa.large_binary()).slice(2, 2)
-    assert read_framing(values, "confluent").id_texts().to_pylist() == ["2", "3"]
+    assert read_wire_format(values, "confluent").id_texts().to_pylist() == ["2", "3"]
 
 
 def test_glue_has_an_id_of_sixteen_bytes_and_may_be_compressed() -> None:
@@ -74,7 +74,7 @@ def test_glue_has_an_id_of_sixteen_bytes_and_may_be_compressed() -> None:
         b"\3\1" + GUID.bytes,
         b"\3\0" + GUID.bytes[:15],
     ]
-    found = read_framing(pa.array(values, pa.binary()), "glue")
+    found = read_wire_format(pa.array(values, pa.binary()), "glue")
     assert found.id_texts().to_pylist() == [str(GUID), str(GUID), None, str(other)] + [None] * 6
     assert contents(found) == [b"plain", b"compressed", None, b""] + [None] * 6
     assert found.bad == [
@@ -89,7 +89,7 @@ def test_glue_has_an_id_of_sixteen_bytes_and_may_be_compressed() -> None:
 
 def test_a_compressed_value_that_grows_beyond_bounds_is_bad() -> None:
     bomb = b"\3\5" + GUID.bytes + zlib.compress(bytes(33 << 20))
-    found = read_framing(pa.array([bomb, b"\3\0" + GUID.bytes + b"x"], pa.binary()), "glue")
+    found = read_wire_format(pa.array([bomb, b"\3\0" + GUID.bytes + b"x"], pa.binary()), "glue")
     assert [each.row for each in found.bad] == [0]
     assert contents(found) == [None, b"x"]
 
@@ -101,7 +101,7 @@ def test_compressed_values_that_are_too_large_together_are_bad_from_the_one_that
     bombs = [b"\3\5" + GUID.bytes + zlib.compress(bytes([each]) * 1000) for each in range(4)]
     # What a value may become by its own bytes is spoiled by none before it.
     plain = b"\3\5" + GUID.bytes + zlib.compress(bytes(range(200)))
-    found = read_framing(pa.array([bombs[0][:-3], *bombs, plain], pa.binary()), "glue")
+    found = read_wire_format(pa.array([bombs[0][:-3], *bombs, plain], pa.binary()), "glue")
     assert [len(each) for each in contents(found) if each is not None] == [1000, 1000, 200]
     assert [(each.row, each.message.partition(",")[0]) for each in found.bad] == [
         (0, "what is compressed ends early"),
@@ -129,7 +129,7 @@ def test_a_header_has_the_id() -> None:
         [header(b"\1" + GUID.bytes)],
     ]
     values = pa.array([b"x"] * 11 + [None], pa.binary())
-    found = read_framing(values, "confluentHeader", pa.array(rows, HEADERS))
+    found = read_wire_format(values, "confluentHeader", pa.array(rows, HEADERS))
     assert found.id_texts().to_pylist() == [str(GUID), "7", "8", *[None] * 7, str(GUID), None]
     assert found.tails[found.places[10]] == b"\2\4"
     assert [(each.row, each.reason.value, each.message) for each in found.bad] == [
@@ -141,7 +141,7 @@ def test_a_header_has_the_id() -> None:
         (8, "INVALID_MAGIC_BYTE", "the header with its schema begins with the byte 2, not with 0 or 1"),
         (9, "INCOMPLETE_HEADER", "the header with its schema has 6 bytes, fewer than 17"),
     ]
-    keys = read_framing(values.slice(5, 1), "confluentHeader", pa.array(rows, HEADERS).slice(5, 1), is_key=True)
+    keys = read_wire_format(values.slice(5, 1), "confluentHeader", pa.array(rows, HEADERS).slice(5, 1), is_key=True)
     assert keys.id_texts().to_pylist() == [str(GUID)]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.records import Decoded
     from pyspark_kafka.source.executor.typed_columns import TypedBatches
-    from pyspark_kafka.typed.reading import ReadFormats
+    from pyspark_kafka.typed.read_formats import ReadFormats
 
 
 class Assembler(Protocol):
@@ -31,7 +31,7 @@ class Assembler(Protocol):
         ...
 
 
-class Assembling:
+class Assemblers:
     """The assemblers of one reader. Without typed columns there is nothing to do for a batch but to assemble it.
 
     Runs on: executor, one for a reader.

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from kit.waiting import eventually
-from pyspark_kafka.source.driver.reporting.newest_only import NewestOnly
+from pyspark_kafka.source.driver.reporting.latest_value_worker import LatestValueWorker
 
 if TYPE_CHECKING:
     import pytest
@@ -29,7 +29,7 @@ class Work:
 
 def test_newest_value_is_worked_on_and_older_ones_are_dropped() -> None:
     work = Work()
-    thread = NewestOnly("test", work)
+    thread = LatestValueWorker("test", work)
     thread.offer(1)
     assert work.begun.acquire(timeout=LONG)
     for value in (2, 3, 4):
@@ -41,7 +41,7 @@ def test_newest_value_is_worked_on_and_older_ones_are_dropped() -> None:
 
 def test_flush_gives_up_after_its_time_and_the_work_goes_on() -> None:
     work = Work()
-    thread = NewestOnly("test", work)
+    thread = LatestValueWorker("test", work)
     thread.offer(1)
     assert work.begun.acquire(timeout=LONG)
     assert not thread.flush(0.01)
@@ -51,12 +51,12 @@ def test_flush_gives_up_after_its_time_and_the_work_goes_on() -> None:
 
 
 def test_flush_has_nothing_to_wait_for_before_the_first_value() -> None:
-    assert NewestOnly("test", print).flush(0.0)
+    assert LatestValueWorker("test", print).flush(0.0)
 
 
 def test_pause_holds_a_value_back_until_a_flush() -> None:
     done: list[int] = []
-    thread = NewestOnly[int]("test", done.append, pause_s=3_600.0)
+    thread = LatestValueWorker[int]("test", done.append, pause_s=3_600.0)
     thread.offer(1)
     eventually(lambda: done == [1])
     thread.offer(2)
@@ -74,7 +74,7 @@ def test_error_of_the_work_is_logged_and_the_next_value_is_taken(caplog: pytest.
             raise ValueError("no zero")
         done.append(value)
 
-    thread = NewestOnly("test", work)
+    thread = LatestValueWorker("test", work)
     thread.offer(0)
     assert thread.flush(LONG)
     thread.offer(1)
@@ -85,9 +85,9 @@ def test_error_of_the_work_is_logged_and_the_next_value_is_taken(caplog: pytest.
 
 
 def test_thread_that_gets_nothing_ends_and_the_next_value_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark_kafka.source.driver.reporting.newest_only._IDLE_S", 0.01)
+    monkeypatch.setattr("pyspark_kafka.source.driver.reporting.latest_value_worker._IDLE_S", 0.01)
     done: list[int] = []
-    thread = NewestOnly[int]("idle ends", done.append)
+    thread = LatestValueWorker[int]("idle ends", done.append)
     for value in (1, 2):
         thread.offer(value)
         assert thread.flush(LONG)
@@ -97,13 +97,13 @@ def test_thread_that_gets_nothing_ends_and_the_next_value_starts_another(monkeyp
 
 def test_fork_starts_a_thread_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
-    monkeypatch.setattr("pyspark_kafka.source.driver.reporting.newest_only._IDLE_S", 0.01)
-    thread = NewestOnly[int]("forgotten in a fork", done.append)
+    monkeypatch.setattr("pyspark_kafka.source.driver.reporting.latest_value_worker._IDLE_S", 0.01)
+    thread = LatestValueWorker[int]("forgotten in a fork", done.append)
     thread.offer(1)
     assert thread.flush(LONG)
     eventually(lambda: "forgotten in a fork" not in {each.name for each in threading.enumerate()})
     # As a child sees it: another process id, and no thread.
-    monkeypatch.setattr("pyspark_kafka.source.driver.reporting.newest_only.os.getpid", lambda: -1)
+    monkeypatch.setattr("pyspark_kafka.source.driver.reporting.latest_value_worker.os.getpid", lambda: -1)
     assert thread.flush(0.0)
     thread.offer(2)
     assert thread.flush(LONG)
@@ -119,7 +119,7 @@ def test_value_that_waits_is_dropped_at_the_end() -> None:
         begun.set()
         assert resume.wait(60)
 
-    values = NewestOnly("test", work)
+    values = LatestValueWorker("test", work)
     values.offer(1)
     assert begun.wait(60)
     values.offer(2)
@@ -136,7 +136,7 @@ def test_value_waits_where_no_thread_can_be_started_and_the_next_one_tries_again
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     done: list[int] = []
-    thread = NewestOnly[int]("at the limit", done.append)
+    thread = LatestValueWorker[int]("at the limit", done.append)
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

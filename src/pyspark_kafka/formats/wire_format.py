@@ -113,7 +113,7 @@ class FramedValues:
         return texts.take(pa.array(self.places, mask=self.places < 0))
 
 
-def read_framing(
+def read_wire_format(
     values: pa.Array, framing: str, headers: pa.Array | None = None, *, is_key: bool = False
 ) -> FramedValues:
     """Read the id of the schema of each value.

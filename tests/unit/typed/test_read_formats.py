@@ -17,7 +17,7 @@ from pyspark_kafka.formats.protobuf import proto_text
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema, UnknownSchemaError
 from pyspark_kafka.options import FormatOptions, RegistryOptions, TypedReadOptions
 from pyspark_kafka.spark.compat import arrow_schema, spark_schema
-from pyspark_kafka.typed.reading import CORRUPT_TYPE, ReadFormats, plan_read
+from pyspark_kafka.typed.read_formats import CORRUPT_TYPE, ReadFormats, plan_read
 
 if TYPE_CHECKING:
     from pathlib import Path

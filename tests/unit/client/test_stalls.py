@@ -10,10 +10,10 @@ import pytest
 
 from kit.fakes.clock import Clock
 from kit.waiting import eventually
-from pyspark_kafka.client import waiting
+from pyspark_kafka.client import stalls
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.errors import closed_by_broker, silent
-from pyspark_kafka.client.waiting import Contact, Stall, StallMonitor, clock_time, contact_of, note_failure, what_failed
+from pyspark_kafka.client.stalls import Contact, Stall, StallMonitor, clock_time, contact_of, note_failure, what_failed
 from pyspark_kafka.counters import OUTAGE_SECONDS, OUTAGES, OUTAGES_ACTIVE, Counters
 from pyspark_kafka.errors import TransportError
 from pyspark_kafka.options import ConnectionOptions
@@ -59,7 +59,7 @@ class Lines(logging.Handler):
 
 @pytest.fixture
 def lines() -> Iterator[list[logging.LogRecord]]:
-    handler, logger = Lines(), logging.getLogger("pyspark_kafka.client.waiting")
+    handler, logger = Lines(), logging.getLogger("pyspark_kafka.client.stalls")
     logger.addHandler(handler)
     yield handler.kept
     logger.removeHandler(handler)
@@ -219,7 +219,7 @@ def test_failures_are_told_to_the_wait_of_the_thread() -> None:
 def test_the_thread_reports_a_step_that_is_blocked_and_ends_by_itself(
     monkeypatch: pytest.MonkeyPatch, lines: list[logging.LogRecord]
 ) -> None:
-    monkeypatch.setattr(waiting, "_IDLE_LOOKS", 3)
+    monkeypatch.setattr(stalls, "_IDLE_LOOKS", 3)
     monitor = StallMonitor(first_s=0.05, every_s=3_600.0, look_every_s=0.01)
     with Stall(lambda: "reading", Contact(), monitor):
         thread = monitor._thread

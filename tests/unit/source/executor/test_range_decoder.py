@@ -20,8 +20,8 @@ from pyspark_kafka.counters import LOST_OFFSETS, Counters
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
-from pyspark_kafka.source.executor import range_decoding
-from pyspark_kafka.source.executor.range_decoding import leave_deleted, resume_or_raise
+from pyspark_kafka.source.executor import range_decoder
+from pyspark_kafka.source.executor.range_decoder import leave_deleted, resume_or_raise
 
 P = TopicPartition("orders", 3)
 
@@ -29,7 +29,7 @@ P = TopicPartition("orders", 3)
 @pytest.fixture
 def counters(monkeypatch: pytest.MonkeyPatch) -> Counters:
     found = Counters()
-    monkeypatch.setattr(range_decoding, "COUNTERS", found)
+    monkeypatch.setattr(range_decoder, "COUNTERS", found)
     return found
 
 

@@ -9,7 +9,7 @@ from google.protobuf import message_factory
 from kit.protobuf_schema import everything
 from pyspark_kafka.formats.projection import project
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
-from pyspark_kafka.formats.protobuf.narrowing import narrow_message
+from pyspark_kafka.formats.protobuf.field_selection import narrow_message
 
 DESCRIPTOR, MESSAGE = everything()
 WHOLE = ProtobufDecoder(DESCRIPTOR)
