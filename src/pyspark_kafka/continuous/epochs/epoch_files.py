@@ -121,7 +121,7 @@ class EpochFiles:
                 retriable=True,
                 hint="Check that the file system of the checkpoint is mounted. If the checkpoint was removed, restore "
                 "it from a copy, or start the query with a new checkpointLocation.",
-                facts={"location": self._files.shown, "name": OWNER},
+                parameters={"location": self._files.shown, "name": OWNER},
             )
         owner = read_owner(data)
         if owner is not None and owner != self._owner:
