@@ -55,6 +55,7 @@
 | a module of an example in a query | `programs/by_value.py` |
 | the command line in this process | `programs/cli.py` |
 | a standalone cluster of Spark: a master, workers to start and to kill | `programs/cluster.py` |
+| a program that `spark-submit` starts on a cluster, archives for it | `programs/submitted.py` |
 | a driver that is killed within a commit | `programs/dying_driver.py` |
 | a query that waits where a test wants it to | `programs/held_query.py` |
 | the steps of a query until its first batch | `programs/first_batch.py` |

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import zipfile
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kit.independent_client import Record, produce
-from kit.pointers import REPO
+from kit.programs.submitted import SPARK, build_archive_of_package, python_without_the_package
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kit.fixtures.broker import TopicMaker
 
 _PROGRAM = """
@@ -43,25 +41,6 @@ print("task", ".zip/" in spark.range(1).select(where("id")).first()[0])
 pytestmark = pytest.mark.full("Installation from a wheel")
 
 
-def python_without_the_package(place: Path) -> Path:
-    """Make an environment with everything of the one of the tests, but for packages that are installed in place."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
-    (own,) = place.glob("lib/python*/site-packages")
-    # As a line of a .pth file: the .pth files in that folder are not read.
-    (own / "dependencies.pth").write_text(str(Path(str(find_spec("pyarrow").origin)).parents[1]))  # type: ignore[union-attr]
-    return place / "bin" / "python"
-
-
-def archive(place: Path) -> Path:
-    """Make an archive of the sources, as the wheel in Python only is one."""
-    path = place / "pyspark_kafka.zip"
-    root = REPO / "src"
-    with zipfile.ZipFile(path, "w") as file:
-        for each in sorted((root / "pyspark_kafka").rglob("*.py")):
-            file.write(each, each.relative_to(root))
-    return path
-
-
 def test_package_that_spark_ships_as_an_archive_reads_and_writes(
     bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
@@ -70,9 +49,8 @@ def test_package_that_spark_ships_as_an_archive_reads_and_writes(
     program = tmp_path / "program.py"
     program.write_text(_PROGRAM)
     python = python_without_the_package(tmp_path / "env")
-    shipped = str(archive(tmp_path))
-    spark = Path(str(find_spec("pyspark").origin)).parent  # type: ignore[union-attr]
-    command = [str(spark / "bin" / "spark-submit"), "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
+    shipped = str(build_archive_of_package(tmp_path))
+    command = [str(SPARK / "bin" / "spark-submit"), "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
     command += ["--py-files", shipped, str(program), bootstrap_servers, source, target]
     ran = subprocess.run(
         [*command, str(tmp_path / "checkpoint")],
@@ -82,7 +60,7 @@ def test_package_that_spark_ships_as_an_archive_reads_and_writes(
         check=False,
         cwd=tmp_path,
         # Spark hands the files to tasks, not to the processes of the driver that plan a stream.
-        env={**os.environ, "PYTHONPATH": shipped, "PYSPARK_PYTHON": str(python), "SPARK_HOME": str(spark)},
+        env={**os.environ, "PYTHONPATH": shipped, "PYSPARK_PYTHON": str(python), "SPARK_HOME": str(SPARK)},
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
     assert ran.stdout.splitlines() == ["driver True", "rows 5", "task True"]
