@@ -326,7 +326,7 @@ def test_task_that_comes_after_the_end_is_told_to_stop(driver: Driver) -> None:
 
 
 def test_task_is_let_in_when_strangers_have_gone(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver_side, "_MAX_STRANGERS", 2)
+    monkeypatch.setattr(driver_side, "_MAX_UNAUTHENTICATED", 2)
     strangers = [stranger(driver)[0] for _ in range(2)]
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(driver.task, 5)
@@ -337,7 +337,7 @@ def test_task_is_let_in_when_strangers_have_gone(driver: Driver, monkeypatch: py
 
 
 def test_task_is_let_in_while_strangers_that_do_not_greet_stay(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver_side, "_MAX_STRANGERS", 2)
+    monkeypatch.setattr(driver_side, "_MAX_UNAUTHENTICATED", 2)
     monkeypatch.setattr(driver_side, "_YIELD_SECONDS", 0.05)
     strangers = [stranger(driver)[0] for _ in range(2)]
     driver.task(5).close()
@@ -370,7 +370,7 @@ def test_many_strangers_are_one_line_of_the_log(
 
 
 def test_many_tasks_come_at_the_same_time(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver_side, "_MAX_STRANGERS", 8)
+    monkeypatch.setattr(driver_side, "_MAX_UNAUTHENTICATED", 8)
     together = threading.Barrier(150)
 
     def come(number: int) -> DriverConnection:

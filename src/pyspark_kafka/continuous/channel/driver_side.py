@@ -40,7 +40,7 @@ LOST_SECONDS = 20.0
 SILENT = "it was silent"
 _GREETING_SECONDS = 5.0
 _SEND_SECONDS = 5.0
-_MAX_STRANGERS = 64
+_MAX_UNAUTHENTICATED = 64
 # How long a connection has for its greeting while others find no room; a task greets within milliseconds.
 _YIELD_SECONDS = 1.0
 # One line of the log for all connections that are not of the query within this time.
@@ -204,7 +204,7 @@ class TaskConnections:
 
     def _room(self) -> int:
         """Return how many connections more may be there without having greeted."""
-        return _MAX_STRANGERS - len(self._strangers())
+        return _MAX_UNAUTHENTICATED - len(self._strangers())
 
     def _strangers(self) -> list[_Peer]:
         return [peer for peer in self._peers if peer.task is None]

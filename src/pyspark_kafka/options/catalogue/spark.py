@@ -427,7 +427,7 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
         "spoolThresholdBytes",
         "The maximum of encoded bytes that a task of an exactly-once write returns to the driver; the others go to "
         "`spoolLocation`. All tasks together must return less than `spark.driver.maxResultSize`; see "
-        "[exactly once](exactly-once.md#what-tasks-return).",
+        "[exactly once](exactly-once.md#size-of-task-results).",
         parity=OURS,
         field="exactly_once.spool_threshold_bytes",
         parse=scalars.whole_number(0, scalars.INT32_MAX, "bytes"),
