@@ -15,6 +15,7 @@ from kit.fakes.simulated_ends import BrokenInvariantError
 from kit.fakes.simulated_lane import INTERVAL_MS
 from kit.fakes.simulated_query import Simulation
 from kit.fakes.simulated_transactions import TransactionalSimulation
+from pyspark_kafka.checkpoint.continuous_files import OWNER
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.recovery import recover
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 # Of one test; the profile decides.
 SEEDS = settings().max_examples
 LIVES = 6
+# Of a call to the checkpoint.
+_OUTAGE = 0.03
 
 
 def broken_by(seed: int, kind: type[Simulation] = Simulation, **faults: Any) -> str | None:
@@ -87,6 +90,21 @@ def test_every_row_is_in_the_log_once_whatever_becomes_of_transactions(first: in
     # Those that did not wait for a slow one.
     assert own_commits > SEEDS
     assert changes_of_pace > SEEDS / 2
+
+
+@pytest.mark.parametrize("kind", [Simulation, TransactionalSimulation])
+def test_every_row_is_there_once_though_the_checkpoint_is_away_at_times(kind: type[Simulation]) -> None:
+    outages = epochs = 0
+    for seed in range(SEEDS):
+        simulation = kind(seed, outage=_OUTAGE)
+        try:
+            simulation.run(LIVES)
+        except BrokenInvariantError as broken:
+            raise AssertionError(f"seed {seed}") from broken
+        outages += simulation.outages
+        epochs += len(simulation.files.list("commits"))
+    assert outages > SEEDS
+    assert epochs > SEEDS * 2
 
 
 def test_every_row_is_in_the_log_once_though_the_checkpoint_loses_the_partitions_of_the_group() -> None:
@@ -154,6 +172,14 @@ class MessagesAreLast(EpochFiles):
         self._files.replace(name, text)
 
 
+class WritesToAnEmptyDirectory(EpochFiles):
+    """Nobody looks whether the checkpoint is still there."""
+
+    def check_owner(self) -> None:
+        if self._files.read(OWNER) is not None:
+            super().check_owner()
+
+
 class ForgetsTheUnfinished(EpochCommits):
     """An epoch that was to be committed counts as committed."""
 
@@ -194,6 +220,7 @@ def all_at_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     [
         (CountsFromTheStartOfTheMachine, "ended before its time"),
         (TrustsFunctions, "has row .* after"),
+        (WritesToAnEmptyDirectory, "was aborted after its commit"),
         (CommitsBeforeItPrepares, "by the checkpoint"),
         (MissesALane, "the sink"),
         (CommitsTheNewest, "has row .* after"),
@@ -214,7 +241,9 @@ def test_simulation_finds_a_planted_fault(fault: type | None, found: str) -> Non
         base = fault.__mro__[1]
         names = {EpochFiles: "epochs", EpochCoordinator: "coordinator", EpochCommits: "commits"}
         faults = {names[base]: fault}
-    assert finds(found, (broken_by(seed, **faults) for seed in range(60)))
+    if fault is WritesToAnEmptyDirectory:
+        faults["outage"] = _OUTAGE
+    assert finds(found, (broken_by(seed, **faults) for seed in range(120)))
 
 
 class WaitsForTheDriver(Lane):

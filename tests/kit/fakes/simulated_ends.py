@@ -30,37 +30,55 @@ class MemoryFiles:
 
     Args:
         may_die: called before and after each change.
+        may_be_away: called before each call, and after each change.
     """
 
     location = shown = "memory"
 
-    def __init__(self, may_die: Callable[[], None]) -> None:
+    def __init__(self, may_die: Callable[[], None], may_be_away: Callable[[], None] = lambda: None) -> None:
         self.names: dict[str, bytes] = {}
-        self._may_die = may_die
+        self._unmounted: dict[str, bytes] | None = None
+        self._may_die, self._may_be_away = may_die, may_be_away
+
+    def unmount(self) -> None:
+        """Show the empty directory below, in which files can be created."""
+        if self._unmounted is None:
+            self._unmounted, self.names = self.names, {}
+
+    def mount(self) -> None:
+        """Show the files again."""
+        if self._unmounted is not None:
+            self.names, self._unmounted = self._unmounted, None
 
     def read(self, name: str) -> bytes | None:
+        self._may_be_away()
         return self.names.get(name)
 
     def create(self, name: str, data: bytes, *, durable: bool = True) -> bool:
         assert durable, "a crash of the machine may lose it"
-        self._may_die()
+        self._may_change()
         if name in self.names:
             return False
         self.names[name] = data
-        self._may_die()
+        self._may_change()
         return True
 
     def replace(self, name: str, data: bytes) -> None:
-        self._may_die()
+        self._may_change()
         self.names[name] = data
+        self._may_change()
+
+    def _may_change(self) -> None:
         self._may_die()
+        self._may_be_away()
 
     def list(self, directory: str = "") -> list[str]:
+        self._may_be_away()
         return sorted(name[len(directory) + 1 :] for name in self.names if name.startswith(f"{directory}/"))
 
     def delete(self, *names: str) -> None:
         for name in names:
-            self._may_die()
+            self._may_change()
             self.names.pop(name, None)
 
     def side_by_side(self, *calls: Callable[[], object]) -> None:

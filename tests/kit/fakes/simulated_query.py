@@ -78,6 +78,7 @@ class Simulation:
         lane: `Lane`, or one with a fault.
         stages: the functions of the query; None for any.
         skewed: whether lanes have a fault: they report where they are after the rows that follow.
+        outage: how often a call to the checkpoint fails, and its file system is unmounted, as a probability.
     """
 
     def __init__(
@@ -90,15 +91,17 @@ class Simulation:
         lane: Callable[..., Lane] = Lane,
         stages: Sequence[Stage] | None = None,
         skewed: bool = False,
+        outage: float = 0.0,
     ) -> None:
         self.random = random.Random(seed)
         self.partitions = self.random.randrange(1, 4)
-        self.files = MemoryFiles(self.may_die)
+        self.files = MemoryFiles(self.may_die, self.may_be_away)
         self.sink = SimulatedSink(self)
-        self.deaths = self.runs = 0
+        self.lives = self.deaths = self.runs = self.outages = 0
         self._coordinator, self._epochs, self._commits, self._skewed = coordinator, epochs, commits, skewed
         functions = self.random.choices((as_they_come, at_the_end, one_behind), k=self.random.randrange(3))
         self._lane, self._stages = lane, Stages(tuple(map(mapped, functions)) if stages is None else tuple(stages))
+        self._outage = outage
         # The monotonic clock is the time since the machine was started.
         self.now = self.random.choice((0, 5_000, 4_000_000, 10**12))
         self.own_commits = self.changes_of_pace = 0
@@ -119,6 +122,19 @@ class Simulation:
         if not self.calm and self.random.random() < self.death:
             self.deaths += 1
             raise DriverDied
+
+    def may_be_away(self) -> None:
+        """Fail as a checkpoint does that is away for a while, perhaps."""
+        if self._outage and not self.calm and self.random.random() < self._outage:
+            self.outages += 1
+            raise CheckpointError("the checkpoint is away", condition="CHECKPOINT_IO", retriable=True)
+
+    def _mount(self) -> None:
+        """Mount the file system of the checkpoint, or unmount it."""
+        if self._outage and not self.calm and self.random.random() < self._outage:
+            self.files.unmount()
+        else:
+            self.files.mount()
 
     def may_fail(self) -> None:
         """Fail as a sink does that is away for a while, perhaps."""
@@ -170,7 +186,15 @@ class Simulation:
         files: Any = self.files
         nothing: Any = _NoProgress()
         commits = self._commits(plan, "id", files, self._epochs(files, kept=self.random.choice((2, 3, 100))), nothing)
+        self.files.mount()
+        self.lives += 1
+        try:
+            commits.take_over(f"start {self.lives}")
+        except CheckpointError:
+            # As at the start of a query.
+            return
         for _ in range(runs):
+            self._mount()
             try:
                 epoch = commits.resume()
                 self._run(commits, epoch, rows_of(commits.start))
@@ -265,6 +289,7 @@ class Simulation:
         """Commit an epoch as `EpochCommitter` does."""
         action, commit.action = commit.action, None
         assert action is not None
+        self._mount()
         try:
             return CommitEnded(action, commits.commit_epoch(action), took_s=commit.took_ms / 1000)
         except Exception as error:  # noqa: BLE001 - the machine raises it
