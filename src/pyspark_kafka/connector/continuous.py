@@ -318,6 +318,14 @@ class SourceOffsetsWriter(DataWriter):
         the run.
         """
 
+    def setStates(self, states: Mapping[str, str]) -> None:  # noqa: ARG002 - for those that can
+        """Take the texts that the next `commitEpoch` keeps with its position, one for each key group of the lane.
+
+        Executor; before each `commitEpoch`, only if functions keep state; see `SupportsSourceOffsets.committedStates`.
+        A text that changes is committed although the position does not. Must not block.
+        """
+        raise CapabilityError.missing_method(self, "setStates", "STREAMING_WRITE")
+
     def commitCost(self) -> int:
         """Return what the last `commitEpoch` has cost the sink, in the unit of its `CommitLimit`. Must not block."""
         return 0
@@ -354,6 +362,28 @@ class SupportsSourceOffsets(StreamingWrite):
         Raises:
             CheckpointError: what the sink knew is lost, so that rows could become visible twice.
         """
+
+    def committedStates(self, epoch: int) -> Mapping[str, str | None]:  # noqa: ARG002 - for those that can
+        """Return the texts of states that were committed with the positions of `committedOffset`, by key group.
+
+        Called after `committedOffset`, only if functions keep state; a sink without it is refused then. The files of a
+        state are in the checkpoint before `setStates` gets their text: rows, position and state are committed together.
+
+        Args:
+            epoch: the last one of the checkpoint; -1 for none.
+
+        Returns:
+            Key groups whose state is not that of the checkpoint: they were committed at a later position, or at the
+            same one in a later epoch. An empty text: without a state. None: the state begins empty.
+        """
+        raise CapabilityError.missing_method(self, "committedStates", "STREAMING_WRITE")
+
+    def prepareStates(self, states: Mapping[str, str]) -> None:  # noqa: ARG002 - for those that can
+        """Take the text of each key group at the start of the run, for `prepareLanes`, which comes next.
+
+        Only if functions keep state. A text has at most 3 KB, in ASCII, without spaces. Must not block.
+        """
+        raise CapabilityError.missing_method(self, "prepareStates", "STREAMING_WRITE")
 
     @abstractmethod
     def prepareLanes(self, planned: Offset, lanes: int) -> None:

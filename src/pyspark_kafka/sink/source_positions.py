@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # Stands for the id of a topic where brokers do not tell it; it is the same as any.
 UNKNOWN_ID = "-"
-_VERSION = "v1"
+# With a state, and without.
+_VERSION, _VERSION_WITH_STATE = "v1", "v2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +31,29 @@ class PositionNote:
         query_id: the query that has committed it.
         topic_id: the topic that it belongs to.
         epoch: the epoch that ends there; "-" where a run began.
+        state: which version of the state of its rows belongs to it, as the engine says; empty without state. It has no
+            space.
     """
 
     query_id: str
     topic_id: str
     epoch: str = "-"
+    state: str = ""
 
     def text(self) -> str:
         """Return it as the metadata of a position."""
-        return f"{_VERSION} {self.query_id} {self.topic_id} {self.epoch}"
+        parts = [_VERSION, self.query_id, self.topic_id, self.epoch]
+        if self.state:
+            parts = [_VERSION_WITH_STATE, *parts[1:], self.state]
+        return " ".join(parts)
 
     @classmethod
     def parse(cls, text: str) -> PositionNote | None:
         """Read the metadata of a position; None if nobody like us has written it."""
-        parts = text.split(" ")
-        return cls(*parts[1:]) if len(parts) == 4 and parts[0] == _VERSION else None
+        version, *parts = text.split(" ")
+        if len(parts) != {_VERSION: 3, _VERSION_WITH_STATE: 4}.get(version):
+            return None
+        return cls(*parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,46 @@ def merge_positions(
     if lost and record is not None:
         raise _expired(lost, record.group_id)
     return start
+
+
+def committed_states(
+    checkpoint: Mapping[TopicPartition, int],
+    group: Mapping[TopicPartition, GroupPosition],
+    record: LaneRecord,
+    topic_ids: Mapping[str, str],
+    epoch: int,
+) -> dict[TopicPartition, str | None]:
+    """Return which state belongs to the positions of `merge_positions`, where that is not the state of the checkpoint.
+
+    The state goes with its position. Where both are at the same position the later epoch decides: a state may change
+    although no record was read.
+
+    Args:
+        checkpoint: where the checkpoint says that the source continues.
+        group: the positions of the group, all of this query.
+        record: of the former run.
+        topic_ids: the ids of the topics that there are now, by name.
+        epoch: the last one of the checkpoint; -1 for none.
+
+    Returns:
+        The text that was committed with the position; empty if there was none. None for a state that begins empty, as
+        its topic was recreated.
+    """
+    states: dict[TopicPartition, str | None] = {}
+    for topic_partition, recorded in sorted(record.partitions.items()):
+        now = topic_ids.get(topic_partition.topic)
+        if now is not None and not is_same(now, recorded):
+            states[topic_partition] = None
+            continue
+        position = group.get(topic_partition)
+        note = None if position is None else PositionNote.parse(position.metadata)
+        if position is None or note is None or not is_same(note.topic_id, recorded):
+            continue
+        before = checkpoint.get(topic_partition, -1)
+        is_later = note.epoch.isdecimal() and int(note.epoch) > epoch
+        if position.offset > before or (position.offset == before and is_later):
+            states[topic_partition] = note.state
+    return states
 
 
 def is_same(first: str, second: str) -> bool:

@@ -26,7 +26,7 @@ class TransactionSettings:
         group_id: the consumer group that has the positions.
         transactions: the first one of each lane.
         topic_ids: the ids of the topics that are read, by name.
-        positions: what the group has.
+        positions: what the group has: offset and state.
     """
 
     options: WriteOptions
@@ -36,4 +36,4 @@ class TransactionSettings:
     group_id: str
     transactions: tuple[OpenTransaction, ...] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, tuple[int, str]] = field(default_factory=dict)

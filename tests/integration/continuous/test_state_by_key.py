@@ -203,15 +203,6 @@ def test_start_refuses_what_cannot_keep_state(
         frame.mapWithState(running_count, COUNTS, "counts array<bigint>")
     with pytest.raises(OptionError):
         frame.mapWithState(running_count, COUNTS, "count bigint", ttl="soon")
-    kafka = {"kafka.bootstrap.servers": "nowhere.invalid:9092"}
-    with pytest.raises(CapabilityError) as caught:
-        (
-            continuous.read(spark).format("pyspark_kafka").options(subscribe="t", **kafka).load()
-            .mapWithState(running_count, "value binary", "count bigint")
-            .writeStream.format("pyspark_kafka").options(topic="u", deliveryGuarantee="exactly_once", **kafka)
-            .option("checkpointLocation", str(numbers.place / "checkpoint")).start()
-        )  # fmt: skip
-    assert caught.value.condition == "STATE_NOT_TRANSACTIONAL"
     monkeypatch.setattr(FilesStream, "keyGroups", ContinuousStream.keyGroups)
     with pytest.raises(CapabilityError) as caught:
         start(spark, numbers)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kit.fakes.simulated_ends import BrokenInvariantError, LaneCounts
+from kit.fakes.simulated_ends import TOPIC, BrokenInvariantError, LaneCounts
 from pyspark_kafka.connector import ContinuousPartitionReader, DataWriter, PartitionOffset, WriterCommitMessage
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import End, Moved, encode
 from pyspark_kafka.continuous.task.stages import MapInArrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark_kafka.continuous.epochs.messages import Message
     from pyspark_kafka.continuous.task.stages import Stage
@@ -49,6 +49,11 @@ def mapped(function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatc
     return MapInArrow(function, _SCHEMA)
 
 
+def key_group(name: str) -> str:
+    """Return the key group of a partition."""
+    return f"{TOPIC}-{name}"
+
+
 class _PausedError(Exception):
     """A lane has nothing to do until something else happens."""
 
@@ -73,6 +78,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
         is_left_behind: whether its run has ended.
         skewed: whether it reports where it is after the rows that follow.
         lane: its code.
+        states: the texts that its writer keeps with its positions.
     """
 
     number: int
@@ -82,7 +88,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
     end_epoch: Callable[[SimulatedLane], str]
     skewed: bool = False
     coming: deque[tuple[int, pa.RecordBatch]] = field(default_factory=deque)
-    pending: list[tuple[str, int]] = field(default_factory=list)
+    pending: list[Any] = field(default_factory=list)
     busy_until: int = 0
     transaction: Any = None
     reports: Any = None
@@ -93,6 +99,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
     may_read: bool = False
     to_driver: deque[bytes] = field(default_factory=deque)
     to_lane: deque[bytes] = field(default_factory=deque)
+    states: Mapping[str, str] = field(default_factory=dict)
     lane: Any = None
     ended_epoch: int = -1
     stopped: bool = False
@@ -189,6 +196,12 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
     def getOffset(self) -> PartitionOffset:
         return LaneCounts(dict(self.rows))
 
+    def keyGroup(self) -> str:
+        return key_group(self._batch[0][0].as_py())
+
+    def flushNow(self) -> None:
+        """Rows are sent at the commit."""
+
     def write(self, batch: pa.RecordBatch) -> None:
         self.pending += zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
@@ -197,7 +210,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
             lasted = self.now_s() * 1000 - self._read_since
             if lasted < self.told_ms:
                 raise BrokenInvariantError(f"lane {self.number} commits by its own clock after {lasted} ms")
-        self.cost = len({name for name, _ in self.pending})
+        self.cost = len({row[0] for row in self.pending})
         text = self.end_epoch(self)
         self.pending, self._has_read = [], False
         return _Text(text)

@@ -52,7 +52,7 @@ from pyspark_kafka.continuous.run.plan import QueryPlan
 from pyspark_kafka.continuous.run.waits import RowWaits
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.continuous.task.stages import Stages
-from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.errors import CheckpointError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -198,8 +198,15 @@ class Simulation:
             try:
                 epoch = commits.resume()
                 self._run(commits, epoch, rows_of(commits.start))
-            except (RunFailedError, TransactionLostError, TransactionInDoubtError, CheckpointError) as error:
-                if isinstance(error, CheckpointError) and not error.retriable:
+            except (
+                RunFailedError,
+                TransactionLostError,
+                TransactionInDoubtError,
+                CheckpointError,
+                StateError,
+            ) as error:
+                is_lasting = isinstance(error, CheckpointError) and not error.retriable
+                if is_lasting or (isinstance(error, StateError) and (self.calm or not error.retriable)):
                     raise BrokenInvariantError(f"the checkpoint cannot be continued: {error}") from error
 
     def _run(self, commits: EpochCommits, epoch: int, start: Mapping[str, int]) -> None:

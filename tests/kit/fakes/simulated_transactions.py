@@ -163,6 +163,10 @@ class TransactionalSimulation(Simulation):
         self._commit(lane)
         return '{"records":0,"encoded_bytes":0}'
 
+    def note(self, lane: SimulatedLane, key_group: str) -> str:
+        """Return what is kept with a position of a lane."""
+        return PositionNote(QUERY, str(_TOPIC_ID), str(lane.epoch), lane.states.get(key_group, "")).text()
+
     def haunt(self) -> None:
         """Let a lane that was left behind do something: it may be the last moment before it is fenced."""
         if self._left_behind and self.random.random() < 0.3:
@@ -187,7 +191,10 @@ class TransactionalSimulation(Simulation):
 
     def _commit(self, lane: SimulatedLane) -> None:
         """Write rows, then positions, then end the transaction; any of it may be the last that the lane does."""
-        positions = {_partition(name): GroupPosition(count, _NOTE) for name, count in lane.rows.items()}
+        positions = {
+            _partition(name): GroupPosition(count, self.note(lane, str(_partition(name))))
+            for name, count in lane.rows.items()
+        }
         steps: list[Callable[[], Any]] = [
             lambda: self.brokers.write(lane.transaction, lane.pending),
             lambda: self.brokers.set_positions(lane.transaction, positions),
@@ -230,6 +237,9 @@ class _LastingWriter(SourceOffsetsWriter):
     def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> WriterCommitMessage:
         return self._lane.commit()
 
+    def setStates(self, states: Mapping[str, str]) -> None:
+        self._lane.states = dict(states)
+
     def commitCost(self) -> int:
         return self._lane.cost
 
@@ -238,9 +248,6 @@ class _LastingWriter(SourceOffsetsWriter):
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-_NOTE = PositionNote(QUERY, str(_TOPIC_ID), "0").text()
 
 
 def _partition(name: str) -> TopicPartition:

@@ -9,7 +9,14 @@ import pytest
 from pyspark_kafka.client.transactions.group_positions import GroupPosition
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.sink.source_positions import LaneRecord, PositionNote, check_owned, merge_positions, restored
+from pyspark_kafka.sink.source_positions import (
+    LaneRecord,
+    PositionNote,
+    check_owned,
+    committed_states,
+    merge_positions,
+    restored,
+)
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 IDS = {"a": "id-a", "b": "id-b"}
@@ -111,3 +118,45 @@ def test_no_row_is_lost_or_doubled_over_random_lives() -> None:
                         group[tp] = at(truth[tp], IDS[tp.topic])
                 if dice.random() < 0.5:
                     checkpoint = dict(truth)
+
+
+@pytest.mark.parametrize("state", ["", "abc,7-w.1,-"])
+def test_note_of_a_position_is_the_same_after_its_text(state: str) -> None:
+    note = PositionNote("q", "id-a", "7", state)
+    assert PositionNote.parse(note.text()) == note
+
+
+@pytest.mark.parametrize("text", ["", "v1 q id 7 state", "v2 q id 7", "v3 q id 7 state", "v2 q id 7 a b"])
+def test_text_of_something_else_is_no_note(text: str) -> None:
+    assert PositionNote.parse(text) is None
+
+
+def stateful(offset: int, epoch: str, state: str = "s", topic_id: str = "id-a") -> GroupPosition:
+    return GroupPosition(offset, PositionNote("q", topic_id, epoch, state).text())
+
+
+@pytest.mark.parametrize(
+    ("position", "found"),
+    [
+        (stateful(6, "3"), "s"),
+        (stateful(5, "5"), "s"),
+        (stateful(5, "4"), None),
+        (stateful(5, "-"), None),
+        (stateful(4, "9"), None),
+        (stateful(6, "3", ""), ""),
+        (stateful(6, "3", topic_id="other"), None),
+    ],
+    ids=["ahead", "later epoch", "same epoch", "start of a run", "behind", "without state", "another topic"],
+)
+def test_state_goes_with_the_position_that_counts(position: GroupPosition, found: str | None) -> None:
+    states = committed_states({A0: 5}, {A0: position}, record(A0), IDS, 4)
+    assert states == ({} if found is None else {A0: found})
+
+
+def test_state_of_a_topic_that_was_recreated_begins_empty() -> None:
+    assert committed_states({A0: 5}, {A0: stateful(6, "5")}, record(A0, a="former"), IDS, 4) == {A0: None}
+
+
+def test_state_of_a_partition_that_only_the_group_knows_is_that_of_the_group() -> None:
+    group = {A0: stateful(0, "-"), A1: stateful(3, "-")}
+    assert committed_states({}, group, record(A0), IDS, -1) == {A0: "s"}

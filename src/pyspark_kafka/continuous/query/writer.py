@@ -31,6 +31,7 @@ from pyspark_kafka.continuous.reports.events import QueryEvents
 from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
 from pyspark_kafka.continuous.reports.streams import STREAMS
 from pyspark_kafka.continuous.run.plan import QueryPlan, RestartPauses
+from pyspark_kafka.continuous.state.versions import MAX_COMMITTED_STATES
 from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.errors import CapabilityError, OptionError
 from pyspark_kafka.spark.metrics.local_bus import session_key
@@ -167,7 +168,7 @@ class ContinuousWriter(SparkNames):
         stream, schema = self._stream(f"{files.location}/sources/0")
         write = self._write(query_id, stream)
         if stages.with_state:
-            self._check_state(stream, write)
+            _check_state(stream, write, len(stages.with_state))
         max_failures = self._number("maxFailures", 10_000, "3", minimum=0)
         names = QueryNames(query_id, str(uuid.uuid4()), self._name, frame.table.name(), self._table.name())
         plan = QueryPlan(
@@ -214,17 +215,6 @@ class ContinuousWriter(SparkNames):
             # Raises CapabilityError, before anything is read.
             stream.prepareForTriggerAvailableNow()
         return stream, scan.readSchema()
-
-    def _check_state(self, stream: ContinuousStream, write: StreamingWrite) -> None:
-        if type(stream).keyGroups is ContinuousStream.keyGroups:
-            raise CapabilityError.missing_method(stream, "keyGroups", "CONTINUOUS_READ")
-        if isinstance(write, SupportsSourceOffsets):
-            raise CapabilityError(
-                "A query with mapWithState() cannot write in transactions with the positions of its source: its "
-                "state is in the checkpoint, and not part of the transaction. Nothing was read.",
-                condition="STATE_NOT_TRANSACTIONAL",
-                hint="Leave option deliveryGuarantee out: rows that are written twice have equal values then.",
-            )
 
     def _write(self, query_id: str, stream: ContinuousStream) -> StreamingWrite:
         table = self._table
@@ -287,4 +277,21 @@ class ContinuousWriter(SparkNames):
             default_ms
             if text is None
             else interval_ms(text, f"Option {name} is {text!r}, which is not a span of time.")
+        )
+
+
+def _check_state(stream: ContinuousStream, write: StreamingWrite, steps: int) -> None:
+    if type(stream).keyGroups is ContinuousStream.keyGroups:
+        raise CapabilityError.missing_method(stream, "keyGroups", "CONTINUOUS_READ")
+    if not isinstance(write, SupportsSourceOffsets):
+        return
+    if type(write).committedStates is SupportsSourceOffsets.committedStates:
+        raise CapabilityError.missing_method(write, "committedStates", "STREAMING_WRITE")
+    if steps > MAX_COMMITTED_STATES:
+        raise CapabilityError(
+            f"The query has {steps} steps with state, and a position has room for the versions of "
+            f"{MAX_COMMITTED_STATES}. Nothing was read.",
+            condition="STATE_NOT_TRANSACTIONAL",
+            hint="Keep several columns in one state, or leave option deliveryGuarantee out.",
+            parameters={"steps": steps, "limit": MAX_COMMITTED_STATES},
         )

@@ -116,6 +116,8 @@ class EpochCommits:
         if isinstance(write, SupportsSourceOffsets):
             # What is visible already may be ahead of the checkpoint.
             self.start = write.committedOffset(stream.deserializeOffset(self.start))
+            if self._plan.stages.with_state:
+                self.states.take_committed(write.committedStates(found.next_epoch - 1))
         return found.next_epoch
 
     def end_transactions(self) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import InputPartition
     from pyspark_kafka.continuous.reports.run_log import RunLog
     from pyspark_kafka.continuous.run.context import RunContext
+    from pyspark_kafka.continuous.state.versions import StatePlan
 
 _POLL_SECONDS = 0.2
 _LATE_SECONDS = 10.0
@@ -35,6 +36,7 @@ class RunPlanner:
     def __init__(self, context: RunContext, log: RunLog) -> None:
         self._context, self._log = context, log
         self._plan, self._control = context.plan, context.control
+        self._state: StatePlan | None = None
 
     def wait_for_source(self) -> bool:
         """Return True when every question of earlier runs is answered; False if the query is asked to stop first."""
@@ -76,25 +78,28 @@ class RunPlanner:
         start = stream.deserializeOffset(self._context.commits.start)
         return stream.planInputPartitions(start)
 
-    def prepare_lanes(self, lanes: int) -> float | None:
+    def prepare_lanes(self, partitions: Sequence[InputPartition]) -> float | None:
         """Prepare a sink that keeps the positions of the source, and return its idle seconds before an epoch ends.
 
         Raises:
             CapabilityError: the source does not return the offset that it has planned.
         """
         stream, write = self._plan.stream, self._plan.write
+        self._state = self._context.commits.states.plan(stream, partitions)
         if not isinstance(write, SupportsSourceOffsets):
             return None
         planned = stream.plannedOffset()
         if planned is None:
             raise CapabilityError.missing_method(stream, "plannedOffset", "CONTINUOUS_READ")
-        write.prepareLanes(planned, lanes)
+        if self._state is not None:
+            write.prepareStates(self._state.committed())
+        write.prepareLanes(planned, len(partitions))
         return write.idleEpochSeconds()
 
     def plan_tasks(
         self, partitions: Sequence[InputPartition], tasks: int, first_epoch: int, key: bytes, port: int
     ) -> TaskPlan:
-        """Return what the tasks do: input partitions are dealt out to at most `tasks` of them."""
+        """Return what the tasks do: input partitions are dealt out to at most `tasks`; after `prepare_lanes`."""
         context, plan = self._context, self._plan
         tasks = min(len(partitions), tasks)
         lanes: list[dict[int, InputPartition]] = [{} for _ in range(tasks)]
@@ -115,5 +120,5 @@ class RunPlanner:
             first_epoch=first_epoch,
             epoch_s=context.pace.lanes_ms / 1000,
             lost_s=plan.lost_s,
-            state=context.commits.states.plan(plan.stream, partitions),
+            state=self._state,
         )

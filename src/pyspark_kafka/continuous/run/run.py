@@ -140,7 +140,7 @@ class QueryRun:
         4. The committer finishes: an abort, and the next run, must find the epoch in the checkpoint or not.
         5. Epochs that are not committed are aborted.
         """
-        idle_epoch_s = planner.prepare_lanes(len(partitions))
+        idle_epoch_s = planner.prepare_lanes(partitions)
         with ExitStack() as closing:
             closing.callback(self._abort_open_epochs)
             closing.callback(self._committer.close)

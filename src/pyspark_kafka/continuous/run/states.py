@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, VersionFiles
-from pyspark_kafka.continuous.state.versions import StatePlan, StateVersion, StateVersions, directory_of, schema_text
-from pyspark_kafka.errors import CheckpointError, ContractError, StateError
+from pyspark_kafka.continuous.state.versions import (
+    CommittedHeads,
+    StatePlan,
+    StateVersion,
+    StateVersions,
+    directory_of,
+    fingerprint_of,
+    schema_text,
+)
+from pyspark_kafka.errors import CheckpointError, ContractError, StateError, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark_kafka.checkpoint import CheckpointFiles
     from pyspark_kafka.connector import ContinuousStream, InputPartition
@@ -23,6 +31,8 @@ if TYPE_CHECKING:
 
 # States that are removed after an epoch: thousands of topics may have been deleted at once.
 _REMOVED_AT_ONCE = 4
+# Versions that the driver looks for before a run.
+_MAX_LOOKED_FOR = 100
 
 
 class QueryStates:
@@ -40,6 +50,7 @@ class QueryStates:
         self._ttls_ms = tuple(step.ttl_ms for step in steps)
         self._files, self._epochs = files, epochs
         self._versions = StateVersions(tuple(schema_text(step.state_schema, step.ttl_ms) for step in steps), {})
+        self._fingerprint = fingerprint_of(self._versions.schemas)
         self._seen_lanes: set[int] = set()
         # The directories of all key groups of the plan; None before one.
         self._planned: frozenset[str] | None = None
@@ -80,12 +91,83 @@ class QueryStates:
             ) from error
         if self._versions.schemas != schemas:
             found, self._versions = self._versions, StateVersions(schemas, {})
+            raise self._schema_changed(f"its checkpoint {self._files.shown} has ({'), ('.join(found.schemas)})")
+
+    def take_committed(self, found: Mapping[str, str | None]) -> None:
+        """Take the versions that lanes have committed with their positions, where the checkpoint has others.
+
+        Args:
+            found: by key group, as `SupportsSourceOffsets.committedStates` returns them.
+
+        Raises:
+            StateError: a position was committed without this state, or its files are not there.
+        """
+        heads: dict[str, str | None] = {}
+        for key_group, text in found.items():
+            committed = self._no_heads() if text is None else self._committed_heads(key_group, text)
+            heads |= {directory_of(step, key_group): head for step, head in enumerate(committed.heads)}
+        before = self._versions.heads
+        self._versions = self._versions.with_heads(heads)
+        new = {name: head for name, head in heads.items() if head is not None and head != before.get(name)}
+        # The lanes look for the others.
+        self._check_are_there(dict(list(new.items())[:_MAX_LOOKED_FOR]))
+
+    def _no_heads(self) -> CommittedHeads:
+        return CommittedHeads(self._fingerprint, (None,) * len(self._ttls_ms))
+
+    def _committed_heads(self, key_group: str, text: str) -> CommittedHeads:
+        if not text:
             raise StateError(
-                f"The query keeps ({'), ('.join(schemas)}) by key, and its checkpoint {self._files.shown} has "
-                f"({'), ('.join(found.schemas)}). Nothing was read.",
-                condition="STATE_SCHEMA_CHANGED",
-                hint="Keep steps and columns of states as they are, or start with a new checkpointLocation.",
-                parameters={"location": self._files.shown},
+                f"The position of key group {key_group} was committed exactly once by a query without this state, and "
+                f"checkpoint {self._files.shown} is behind it: its state does not belong to that position. Nothing was "
+                "read.",
+                condition="STATE_EPOCH_MISSING",
+                hint="Start the query without .mapWithState, or with a new checkpointLocation.",
+                parameters={"location": self._files.shown, "key_group": key_group},
+            )
+        try:
+            found = CommittedHeads.parse(text)
+        except ValueError as error:
+            raise CheckpointError(
+                f"The position of key group {key_group} of the query of checkpoint {self._files.shown} has a malformed "
+                f"state: {error}. Nothing was read.",
+                condition="CHECKPOINT_LOG_INVALID",
+                hint="Use the version of pyspark-kafka that has run the query last, or start with a new "
+                "checkpointLocation.",
+                parameters={"location": self._files.shown, "key_group": key_group},
+            ) from error
+        if found.fingerprint != self._fingerprint or len(found.heads) != len(self._ttls_ms):
+            raise self._schema_changed(f"the position of key group {key_group} was committed with other columns")
+        return found
+
+    def _schema_changed(self, reason: str) -> StateError:
+        return StateError(
+            f"The query keeps ({'), ('.join(self._versions.schemas)}) by key, and {reason}. Nothing was read.",
+            condition="STATE_SCHEMA_CHANGED",
+            hint="Keep steps and columns of states as they are, or start with a new checkpointLocation.",
+            parameters={"location": self._files.shown},
+        )
+
+    def _check_are_there(self, heads: Mapping[str, str]) -> None:
+        files = VersionFiles(self._files)
+        missing: list[str] = []
+
+        def look(directory: str, text: str) -> None:
+            if not files.is_there(directory, StateVersion.parse(text)):
+                missing.append(f"{directory}/{text}")
+
+        self._files.side_by_side(*(partial(look, *item) for item in heads.items()))
+        if missing:
+            raise StateError(
+                f"Positions of the query name versions of its state that checkpoint {self._files.shown} does not have: "
+                f"{listed(sorted(missing), noun='versions')}. An older state would count records twice, so nothing was "
+                "read.",
+                condition="STATE_VERSION_MISSING",
+                retriable=True,
+                hint="Let all executors share the checkpoint's location. If files below continuous/state were removed, "
+                "restore them. If they are lost, move the query to an epoch whose state is there with `pyspark-kafka "
+                "checkpoint rewind`: records since then are written again.",
+                parameters={"location": self._files.shown, "versions": len(missing)},
             )
 
     def plan(self, stream: ContinuousStream, partitions: Sequence[InputPartition]) -> StatePlan | None:
@@ -108,7 +190,8 @@ class QueryStates:
         steps = range(len(self._ttls_ms))
         self._planned = frozenset(directory_of(step, group) for step in steps for group in known)
         heads = {name: head for name, head in self._versions.heads.items() if name in self._planned}
-        return StatePlan(self._files.location, uuid.uuid4().hex[:12] + "a", key_groups, heads, self._ttls_ms)
+        run = uuid.uuid4().hex[:12] + "a"
+        return StatePlan(self._files.location, run, key_groups, heads, self._ttls_ms, self._fingerprint)
 
     def after(self, reports: Sequence[LaneReport]) -> str:
         """Return the versions after the next epoch, as text for the checkpoint; empty without states.
@@ -150,6 +233,8 @@ class QueryStates:
                 f"A task has written state {text} to continuous/state/{directory} of checkpoint {self._files.shown}, "
                 "and the driver does not find it there. The epoch was not committed.",
                 condition="STATE_NOT_SHARED",
+                # Some shares show what others have written a little later.
+                retriable=True,
                 hint="Set checkpointLocation to a place that driver and all executors share.",
                 parameters={"location": self._files.shown, "directory": directory},
             )

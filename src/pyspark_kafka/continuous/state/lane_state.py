@@ -8,14 +8,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.state.local_directory import LocalDirectory
-from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, PendingVersions, VersionFiles, delta_bytes
-from pyspark_kafka.continuous.state.versions import StateVersion, directory_of
+from pyspark_kafka.continuous.state.slot import Slot
+from pyspark_kafka.continuous.state.version_files import PendingVersions, VersionFiles, delta_bytes
+from pyspark_kafka.continuous.state.versions import CommittedHeads, StateVersion, directory_of
 from pyspark_kafka.errors import StateError
 from pyspark_kafka.toolkit import KeyedState
 
@@ -36,38 +36,8 @@ _PART_BYTES = 4 * 1024 * 1024
 _MAX_VALUE_BYTES = 16 * 1024 * 1024
 # What Python needs for an entry beside its bytes.
 _ENTRY_BYTES = 160
-# All of a state is written when its changes since the last time are this many files and half as large as it, or so
-# many that a start would take long.
-_MIN_DELTAS, _MAX_DELTAS = 32, 500
 _MAX_EXPIRED = 100_000
 _PREFIX = struct.Struct(">IB")
-
-
-@dataclass(slots=True)
-class _Slot:
-    """The state of one step and one key group.
-
-    Attributes:
-        directory: of its versions.
-        prefix: of its keys in the local store.
-        ttl_ms: of its step.
-        head: its newest version; None if it never had a value.
-        parts: how many files of the epoch that runs are written.
-        deltas: how many versions there are since the whole state was written.
-        delta_bytes: their size.
-        whole_bytes: the size of the whole state when it was written.
-        wholes: the epochs in which it was written, as far as they are needed.
-    """
-
-    directory: str
-    prefix: bytes
-    ttl_ms: int
-    head: StateVersion | None
-    parts: int = 0
-    deltas: int = 0
-    delta_bytes: int = 0
-    whole_bytes: int = 0
-    wholes: list[int] = field(default_factory=list)
 
 
 class LaneState:
@@ -97,8 +67,8 @@ class LaneState:
         self._writer = f"{plan.run}{attempt}"
         self._now_ms = now_ms
         self._files = VersionFiles(CheckpointFiles(plan.location))
-        self._slots: dict[tuple[int, str], _Slot] = {}
-        self._by_prefix: dict[bytes, _Slot] = {}
+        self._slots: dict[tuple[int, str], Slot] = {}
+        self._by_prefix: dict[bytes, Slot] = {}
         self._changes: dict[bytes, bytes | None] = {}
         self._changed_bytes = 0
         # Older than `_changes`, and than one another; the second is being merged.
@@ -109,7 +79,13 @@ class LaneState:
         self._old: dict[bytes, bytes | None] = {}
         self._young_bytes = 0
         self._merges = 0
-        self._epoch = -1
+        self._first_epoch = self._epoch = -1
+        # How often changes of the epoch were committed so far, and the heads that it has made.
+        self._commits = 0
+        self._heads_of_epoch: dict[str, str] = {}
+        # For a sink that commits states with positions; by key group.
+        self._fingerprint, self._steps = plan.fingerprint, range(len(plan.ttls_ms))
+        self._committed: dict[str, str] = {}
         self._key_groups = tuple(plan.key_groups[lane])
         self._key_group: str | None = None
         self._directory = LocalDirectory()
@@ -130,6 +106,7 @@ class LaneState:
             for number, key_group in enumerate(self._key_groups):
                 for step, ttl_ms in enumerate(plan.ttls_ms):
                     self._open(number, key_group, step, ttl_ms, plan.heads)
+                self._take_heads(key_group)
         except BaseException:
             self.close()
             raise
@@ -210,33 +187,44 @@ class LaneState:
 
     def begin_epoch(self, epoch: int) -> None:
         """Take note of the epoch to which changes belong."""
-        self._epoch = epoch
+        if self._first_epoch < 0:
+            self._first_epoch = epoch
+        if epoch != self._epoch:
+            self._epoch, self._commits, self._heads_of_epoch = epoch, 0, {}
 
     def end_epoch(self) -> PendingVersions:
         """Return the versions that the epoch has made. They are complete when their `write` was called.
+
+        A lane that commits several times within an epoch calls it each time; files are those of the changes since the
+        last call, and the text has all versions of the epoch.
 
         Raises:
             CheckpointError: files cannot be written.
         """
         self._raise_failures()
         deltas = self._flush()
-        heads: dict[str, str] = {}
+        heads = self._heads_of_epoch
+        changed: set[str] = set()
         for slot in self._by_prefix.values():
             if slot.parts:
-                slot.head = self._version(slot.parts)
-                slot.parts = 0
-                slot.deltas += 1
-                heads[slot.directory] = slot.head.text
-                if slot.deltas >= _MAX_DELTAS or (
-                    slot.deltas >= _MIN_DELTAS and slot.delta_bytes * 2 >= slot.whole_bytes
-                ):
-                    slot.deltas = slot.delta_bytes = 0
+                version = self._version(slot.parts)
+                heads[slot.directory] = version.text
+                changed.add(slot.key_group)
+                if slot.advance(version):
                     if self._recent:
                         self._merge_recent()
                     # Later changes are merged after it.
-                    self._wholes.append(self._worker.submit(self._write_whole, slot, slot.head))
+                    self._wholes.append(self._worker.submit(self._write_whole, slot, version))
+        self._commits += 1
+        for key_group in changed:
+            self._take_heads(key_group)
         text = json.dumps(heads, separators=(",", ":")) if heads else ""
         return PendingVersions(text, self._files, deltas)
+
+    @property
+    def committed(self) -> Mapping[str, str]:
+        """Return the newest versions by key group, as text for a sink that commits them with positions."""
+        return self._committed
 
     def close(self) -> None:
         """Give up the local store. The versions stay."""
@@ -244,18 +232,26 @@ class LaneState:
         self._worker.shutdown(cancel_futures=True)
         self._opened.close()
 
-    def _slot(self, step: int) -> _Slot:
+    def _slot(self, step: int) -> Slot:
         if self._key_group is None:
             raise RuntimeError("a state was used before the first row")
         return self._slots[step, self._key_group]
 
     def _version(self, parts: int) -> StateVersion:
-        return StateVersion(self._epoch, self._writer, parts)
+        # Each commit has names of its own: the versions of those before it are committed.
+        writer = f"{self._writer}c{self._commits}" if self._commits else self._writer
+        return StateVersion(self._epoch, writer, parts)
+
+    def _take_heads(self, key_group: str) -> None:
+        heads = (self._slots[step, key_group].head for step in self._steps)
+        texts = tuple(None if head is None else head.text for head in heads)
+        self._committed[key_group] = CommittedHeads(self._fingerprint, texts).text()
 
     def _open(self, number: int, key_group: str, step: int, ttl_ms: int, heads: Mapping[str, str]) -> None:
         directory = directory_of(step, key_group)
         text = heads.get(directory)
-        slot = _Slot(directory, _PREFIX.pack(number, step), ttl_ms, StateVersion.parse(text) if text else None)
+        head = StateVersion.parse(text) if text else None
+        slot = Slot(key_group, directory, _PREFIX.pack(number, step), ttl_ms, head)
         self._slots[step, key_group] = self._by_prefix[slot.prefix] = slot
         if slot.head is None:
             return
@@ -266,9 +262,7 @@ class LaneState:
                 slot.whole_bytes += size
             else:
                 slot.delta_bytes += size
-        slot.deltas = len(chain.deltas)
-        if chain.whole is not None:
-            slot.wholes.append(chain.whole.epoch)
+        slot.opened(chain)
 
     def _flush(self) -> list[tuple[str, str, int, bytes]]:
         """Move the changes to those of earlier epochs, and return the files for the checkpoint."""
@@ -315,7 +309,7 @@ class LaneState:
             self._store.merge(self._merges, updates, remove=changes.keys() - updates.keys())
             self._merges += 1
 
-    def _write_whole(self, slot: _Slot, version: StateVersion) -> None:
+    def _write_whole(self, slot: Slot, version: StateVersion) -> None:
         """Write all of a state, and remove what no kept epoch needs. Takes as long as the state is large. Worker."""
         expired: list[bytes] = []
         oldest = self._now_ms() - slot.ttl_ms
@@ -339,12 +333,9 @@ class LaneState:
         self._files.end_whole(slot.directory, version, parts)
         self._merge(dict.fromkeys(expired))
         slot.whole_bytes = size
-        slot.wholes.append(version.epoch)
-        # The newest one that an epoch that is kept can begin with, and those after it.
-        while len(slot.wholes) > 1 and slot.wholes[1] <= version.epoch - EPOCHS_KEPT:
-            slot.wholes.pop(0)
-        if slot.wholes[0] <= version.epoch - EPOCHS_KEPT:
-            self._files.remove_before(slot.directory, slot.wholes[0])
+        unused_before = slot.whole_written(version.epoch, self._first_epoch)
+        if unused_before is not None:
+            self._files.remove_before(slot.directory, unused_before)
 
     def _remember(self, key: bytes, value: bytes | None) -> None:
         self._young[key] = value

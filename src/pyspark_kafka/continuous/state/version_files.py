@@ -15,6 +15,7 @@ import json
 import struct
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from pyspark_kafka.continuous.state.versions import StateVersion
 from pyspark_kafka.errors import StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark_kafka.checkpoint import CheckpointFiles
 
@@ -74,8 +75,7 @@ class PendingVersions:
         Raises:
             CheckpointError: a file cannot be written.
         """
-        for directory, stem, part, data in self.deltas:
-            self.files.write_delta(directory, stem, part, data)
+        self.files.write_deltas(self.deltas)
 
 
 class VersionFiles:
@@ -96,6 +96,10 @@ class VersionFiles:
     def write_delta(self, directory: str, stem: str, part: int, data: bytes) -> None:
         """Write a part of the changes of an epoch, as `delta_bytes` returns them, durably."""
         self._files.replace(_name(directory, f"{stem}.{part}.delta"), data)
+
+    def write_deltas(self, deltas: Iterable[tuple[str, str, int, bytes]]) -> None:
+        """Write parts of changes, durably; on a store at once."""
+        self._files.side_by_side(*(partial(self.write_delta, *each) for each in deltas))
 
     def write_whole_part(self, directory: str, version: StateVersion, part: int, changes: Changes) -> int:
         """Write a part of the whole state, durably, and return its size in bytes."""

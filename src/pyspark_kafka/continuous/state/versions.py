@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _FORM = re.compile(r"([0-9]{1,19})-([0-9a-z]{1,32})\.([0-9]{1,9})")
 _VERSION = 1
+# The sink keeps one version for each with a position, in 4 KB.
+MAX_COMMITTED_STATES = 32
 # Names of files have at most 255 bytes.
 _MAX_NAME_LENGTH = 200
 
@@ -30,6 +32,7 @@ class StatePlan:
         key_groups: the key groups of each lane.
         heads: the text of the version to open, by directory; a state that is not here is empty.
         ttls_ms: after how many milliseconds without an update a value is gone, for each step; 0 for never.
+        fingerprint: of the columns of the states; see `CommittedHeads`.
     """
 
     location: str
@@ -37,6 +40,15 @@ class StatePlan:
     key_groups: Mapping[int, Sequence[str]]
     heads: Mapping[str, str]
     ttls_ms: Sequence[int]
+    fingerprint: str = ""
+
+    def committed(self) -> dict[str, str]:
+        """Return the versions that the run begins with as text for the sink, by key group."""
+        return {
+            group: CommittedHeads.of(self.fingerprint, len(self.ttls_ms), group, self.heads).text()
+            for groups in self.key_groups.values()
+            for group in groups
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +89,41 @@ class StateVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class CommittedHeads:
+    """The newest versions of one key group, as a sink keeps them with the position of the key group.
+
+    Attributes:
+        fingerprint: of the columns of all states: another program must not take the bytes for its own.
+        heads: the text of the version of each step; None for a state that never had a value.
+    """
+
+    fingerprint: str
+    heads: tuple[str | None, ...]
+
+    @staticmethod
+    def of(fingerprint: str, steps: int, key_group: str, heads: Mapping[str, str]) -> CommittedHeads:
+        """Return those of a key group, from heads by directory."""
+        return CommittedHeads(fingerprint, tuple(heads.get(directory_of(step, key_group)) for step in range(steps)))
+
+    def text(self) -> str:
+        """Return it as text: ASCII, no spaces, less than 70 characters for each step."""
+        return ",".join((self.fingerprint, *(head or "-" for head in self.heads)))
+
+    @staticmethod
+    def parse(text: str) -> CommittedHeads:
+        """Return it from its text.
+
+        Raises:
+            ValueError: the text is malformed.
+        """
+        fingerprint, *heads = text.split(",")
+        for head in heads:
+            if head != "-":
+                StateVersion.parse(head)
+        return CommittedHeads(fingerprint, tuple(None if head == "-" else head for head in heads))
+
+
+@dataclass(frozen=True, slots=True)
 class StateVersions:
     """The versions of all states of a query after an epoch.
 
@@ -107,6 +154,12 @@ class StateVersions:
         return StateVersions(
             self.schemas, heads, {name: since for name, since in self.gone.items() if name not in heads}
         )
+
+    def with_heads(self, heads: Mapping[str, str | None]) -> StateVersions:
+        """Return the versions with other ones for some directories; None for a state that begins empty."""
+        merged = {**self.heads, **heads}
+        gone = {name: since for name, since in self.gone.items() if name not in heads}
+        return StateVersions(self.schemas, {name: head for name, head in merged.items() if head is not None}, gone)
 
     def only(self, directories: Collection[str], epoch: int) -> StateVersions:
         """Return those of some directories, from an epoch on; the others are gone.
@@ -153,6 +206,11 @@ def schema_text(schema: pa.Schema, ttl_ms: int) -> str:
     """Return what must be the same in the next run: the columns of a state, and whether its values have an age."""
     columns = ", ".join(f"{field.name} {field.type}" for field in schema)
     return f"{columns}; with age" if ttl_ms else columns
+
+
+def fingerprint_of(schemas: Iterable[str]) -> str:
+    """Return what tells the columns of the states of a query from others, in 12 characters."""
+    return hashlib.sha256("\n".join(schemas).encode()).hexdigest()[:12]
 
 
 def directory_of(step: int, key_group: str) -> str:

@@ -6,6 +6,7 @@ import logging
 import math
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import SourceOffsetsWriter
@@ -46,7 +47,8 @@ class Lane:
     Rows of a writer that keeps positions are visible when the lane commits them. Such a lane waits for no other one: if
     the driver does not end an epoch in time, as another lane is slow or the checkpoint is, the lane commits what it
     has by its own clock, and calls the functions again within the epoch. How often, the driver may change when it ends
-    an epoch.
+    an epoch. The state of functions is written before such a commit, and belongs to it; with other writers the lane
+    reads on while it is written.
 
     Runs on: executor, on a thread of its own; blocks.
 
@@ -80,13 +82,9 @@ class Lane:
         self._driver = driver
         self._meter = LaneMeter(reader)
         self._state = state
+        # Made for the first report that waits for its state.
         self._late: DeferredReports | None = None
         self._versions: PendingVersions | None = None
-        if state is not None:
-            # Other queries need no thread for it.
-            from pyspark_kafka.continuous.task.deferred_reports import DeferredReports  # noqa: PLC0415 - see above
-
-            self._late = DeferredReports(driver)
         self._rows_read = self._rows_written = 0
         # Whether the functions have read their input to the end of the epoch, and the reader was asked in it and had no
         # rows; which thread the writers belong to.
@@ -173,10 +171,21 @@ class Lane:
             commit_ms=math.ceil(self._commit_s * 1000),
             cost=self._cost,
         )
-        if self._late is None or self._versions is None:
+        if self._versions is None:
             self._driver.send(report)
+        elif self._lasting_writer is not None:
+            # The state was written before the rows were committed.
+            self._driver.send(replace(report, state=self._versions.text))
         else:
-            self._late.send(report, self._versions)
+            self._send_late(report, self._versions)
+
+    def _send_late(self, report: LaneReport, versions: PendingVersions) -> None:
+        if self._late is None:
+            # Other queries need no thread for it.
+            from pyspark_kafka.continuous.task.deferred_reports import DeferredReports  # noqa: PLC0415 - see above
+
+            self._late = DeferredReports(self._driver)
+        self._late.send(report, versions)
 
     def _commit_rows(self, epoch: int, patience: float) -> WriterCommitMessage | None:
         """Write and commit rows until the epoch ends, or their time is over; return None if the run ends before."""
@@ -221,12 +230,23 @@ class Lane:
             self._versions = self._state.end_epoch()
         began = self._clock()
         if isinstance(writer, SourceOffsetsWriter):
-            message = writer.commitEpoch(epoch, self._reader.getOffset())
+            message = self._commit_with_position(epoch, writer)
             self._cost = max(self._cost, writer.commitCost())
         else:
             message = writer.commit()
         self._commit_s = max(self._commit_s, self._clock() - began)
         return message
+
+    def _commit_with_position(self, epoch: int, writer: SourceOffsetsWriter) -> WriterCommitMessage:
+        position = self._reader.getOffset()
+        if self._state is None or self._versions is None:
+            return writer.commitEpoch(epoch, position)
+        # The sink takes the rows in the meantime.
+        writer.flushNow()
+        # First the state, then the name of its version with the position: no position names a state that is not there.
+        self._versions.write()
+        writer.setStates(self._state.committed)
+        return writer.commitEpoch(epoch, position)
 
     def _may_wait(self) -> bool:
         """Return whether written rows may wait for those at hand: these come at once, and they have not waited long."""

@@ -29,6 +29,7 @@ from pyspark_kafka.sink.source_positions import (
     LaneRecord,
     PositionNote,
     check_owned,
+    committed_states,
     is_same,
     merge_positions,
     restored,
@@ -127,6 +128,10 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         self._record: LaneRecord | None = None
         self._transactions: list[OpenTransaction] = []
         self._group: dict[TopicPartition, GroupPosition] = {}
+        # What `committedOffset` was asked with, and the ids of the topics then.
+        self._checkpoint: Mapping[TopicPartition, int] = {}
+        self._ids_now: Mapping[str, str] = {}
+        self._states: Mapping[str, str] = {}
 
     def takeOver(self) -> None:
         """Fence every lane of earlier runs; what they left open is aborted, or its commit is completed.
@@ -161,18 +166,31 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
 
     def committedOffset(self, start: Offset) -> str:
         """Return the later one of checkpoint and group, partition by partition."""
-        positions = KafkaSourceOffset.from_json(start.json())
+        self._checkpoint = KafkaSourceOffset.from_json(start.json()).partitions
         record = self._taken_over()
-        topic_ids = self._topic_ids({tp.topic for tp in record.partitions})
-        merged = merge_positions(positions.partitions, self._group, record, topic_ids)
-        return KafkaSourceOffset(merged).json()
+        self._ids_now = self._topic_ids({tp.topic for tp in record.partitions})
+        return KafkaSourceOffset(merge_positions(self._checkpoint, self._group, record, self._ids_now)).json()
+
+    def committedStates(self, epoch: int) -> Mapping[str, str | None]:
+        """Return the states that lanes have committed with the positions of the group, by topic-partition."""
+        found = committed_states(self._checkpoint, self._group, self._taken_over(), self._ids_now, epoch)
+        return {str(topic_partition): state for topic_partition, state in found.items()}
+
+    def prepareStates(self, states: Mapping[str, str]) -> None:
+        """Keep the states at the start of the run for their positions."""
+        self._states = states
 
     def prepareLanes(self, planned: Offset, lanes: int) -> None:
         """Fence further lanes, bring the group to where the readers begin, and write down what there is now."""
         self._taken_over()
         positions = KafkaSourceOffset.from_json(planned.json()).partitions
         topic_ids = self._topic_ids({tp.topic for tp in positions})
-        notes = {tp: PositionNote(self._factory.query_id, topic_ids.get(tp.topic, UNKNOWN_ID)) for tp in positions}
+        notes = {
+            tp: PositionNote(
+                self._factory.query_id, topic_ids.get(tp.topic, UNKNOWN_ID), state=self._states.get(str(tp), "")
+            )
+            for tp in positions
+        }
         behind = {
             tp: GroupPosition(offset, notes[tp].text())
             for tp, offset in positions.items()
@@ -203,7 +221,10 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         self._record = replace(found, lanes=max(lanes, found.lanes), partitions=partitions)
         self._file.write(self._record)
         self._factory = replace(
-            self._factory, transactions=tuple(self._transactions), topic_ids=topic_ids, positions=dict(positions)
+            self._factory,
+            transactions=tuple(self._transactions),
+            topic_ids=topic_ids,
+            positions={tp: (offset, notes[tp].state) for tp, offset in positions.items()},
         )
 
     def idleEpochSeconds(self) -> float:
@@ -362,7 +383,7 @@ def _is_at(position: GroupPosition | None, offset: int, expected: PositionNote) 
     if position is None or position.offset != offset:
         return False
     note = PositionNote.parse(position.metadata)
-    return note is not None and is_same(note.topic_id, expected.topic_id)
+    return note is not None and is_same(note.topic_id, expected.topic_id) and note.state == expected.state
 
 
 def _check_options(options: WriteOptions, settings: ExactlyOnceOptions, epoch_ms: int) -> None:

@@ -22,7 +22,7 @@ from pyspark_kafka.sink.executor.record_batch_encoder import RecordBatchEncoder
 from pyspark_kafka.sink.source_positions import UNKNOWN_ID, PositionNote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -93,8 +93,9 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
             )
         )
         self._encoder = RecordBatchEncoder(options, settings.columns, self._producer)
-        # What the group has.
-        self._committed: dict[TopicPartition, int] = dict(settings.positions)
+        # What the group has: offset and state.
+        self._committed: dict[TopicPartition, tuple[int, str]] = dict(settings.positions)
+        self._states: Mapping[str, str] = {}
         self._clock = clock
         self._renewed_at = clock()
         # Whether the brokers may know of the transaction; and whether it can be given up without asking further.
@@ -118,22 +119,27 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
             self._send(self._encoder.finish(), at_once=False)
             self._producer.poll()
 
+    def setStates(self, states: Mapping[str, str]) -> None:
+        """Keep the text of each topic-partition's state for its position."""
+        self._states = states
+
     def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> KafkaCommitMessage:
-        """Commit rows and positions in one transaction; do nothing if there are no rows and nothing has moved."""
-        positions = KafkaSourceOffset.from_json(position.json()).partitions
+        """Commit rows, positions and states in one transaction; do nothing without rows if nothing has moved."""
+        offsets, states = KafkaSourceOffset.from_json(position.json()).partitions, self._states
+        positions = {tp: (offset, states.get(str(tp), "") if states else "") for tp, offset in offsets.items()}
         self._markers = 0
         with self._asking():
             self._send(self._encoder.finish())
             self._producer.flush()
             moved = positions
             if self._clock() - self._renewed_at < RENEWAL_SECONDS:
-                moved = {tp: offset for tp, offset in positions.items() if self._committed.get(tp) != offset}
+                moved = {tp: found for tp, found in positions.items() if self._committed.get(tp) != found}
             if moved:
                 self._open()
                 self._id.join_group(self._transaction, self._group.group_id)
                 self._group.commit_within(
                     self._transaction,
-                    {tp: GroupPosition(offset, self._note(tp, epoch_id)) for tp, offset in moved.items()},
+                    {tp: GroupPosition(found[0], self._note(tp, epoch_id, found[1])) for tp, found in moved.items()},
                 )
             if self._is_open:
                 self._transaction = self._id.end(self._transaction, commit=True)
@@ -204,9 +210,9 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
             self._written.add(topic_partition)
             self._producer.send(topic_partition, data, record_count, at_once=at_once)
 
-    def _note(self, topic_partition: TopicPartition, epoch_id: int) -> str:
+    def _note(self, topic_partition: TopicPartition, epoch_id: int, state: str) -> str:
         topic_id = self._topic_ids.get(topic_partition.topic, UNKNOWN_ID)
-        return PositionNote(self._query_id, topic_id, str(epoch_id)).text()
+        return PositionNote(self._query_id, topic_id, str(epoch_id), state).text()
 
     @contextmanager
     def _asking(self) -> Iterator[None]:

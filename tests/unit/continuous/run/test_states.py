@@ -14,6 +14,7 @@ from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.run.states import QueryStates
 from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, VersionFiles, delta_bytes
+from pyspark_kafka.continuous.state.versions import CommittedHeads, fingerprint_of
 from pyspark_kafka.continuous.task.stages import MapWithState
 from pyspark_kafka.errors import CheckpointError, ConnectorError, ContractError, StateError
 
@@ -166,12 +167,13 @@ def test_removal_of_a_state_spares_what_another_driver_has_written_since(
     assert files.list("continuous/state/0/u-0") == ["300-x.0.delta"]
 
 
-def test_version_that_the_driver_does_not_find_ends_the_query(files: CheckpointFiles, states: QueryStates) -> None:
+def test_version_that_the_driver_does_not_find_is_an_error(files: CheckpointFiles, states: QueryStates) -> None:
     states.open(0)
     with pytest.raises(StateError) as caught:
         states.after([report(files, 0, 0, "t-0", is_written=False)])
     assert caught.value.condition == "STATE_NOT_SHARED"
-    assert not caught.value.retriable
+    # Some shares show what others have written a little later; failures in a row end the query.
+    assert caught.value.retriable
 
 
 @pytest.mark.parametrize(
@@ -198,3 +200,40 @@ def test_checkpoint_without_the_state_of_the_query_is_refused(
 def test_key_group_that_is_not_in_one_lane_is_refused(states: QueryStates, partitions: tuple[list[str], ...]) -> None:
     with pytest.raises(ContractError):
         planned(states, *partitions)
+
+
+def committed_text(*heads: str | None, schemas: Sequence[str] = ("n int64",)) -> str:
+    return CommittedHeads(fingerprint_of(schemas), heads).text()
+
+
+def test_versions_that_were_committed_with_positions_replace_those_of_the_checkpoint(
+    files: CheckpointFiles, states: QueryStates
+) -> None:
+    states.open(0)
+    planned(states, ["t-0"], ["t-1"], ["u-0"])
+    committed(states, 0, *(report(files, lane, 0, group) for lane, group in enumerate(["t-0", "t-1", "u-0"])))
+    report(files, 0, 3, "t-0")
+    states.take_committed({"t-0": committed_text("3-w.1"), "u-0": None})
+    assert planned(states, ["t-0", "t-1", "u-0"]).heads == {"0/t-0": "3-w.1", "0/t-1": "0-w.1"}
+    # The next epoch of the checkpoint has them, whether they have changed since or not.
+    text = committed(states, 1, LaneReport(0, 1, "{}", "{}"), LaneReport(1, 1, "{}", "{}"))
+    assert text["heads"] == {"0/t-0": "3-w.1", "0/t-1": "0-w.1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "condition"),
+    [
+        ("", StateError, "STATE_EPOCH_MISSING"),
+        ("abc,../x", CheckpointError, "CHECKPOINT_LOG_INVALID"),
+        (committed_text("3-w.1", schemas=["n int32"]), StateError, "STATE_SCHEMA_CHANGED"),
+        (committed_text("3-w.1", None), StateError, "STATE_SCHEMA_CHANGED"),
+        (committed_text("3-w.1"), StateError, "STATE_VERSION_MISSING"),
+    ],
+)
+def test_position_without_the_state_of_the_query_is_refused(
+    states: QueryStates, text: str, error: type[ConnectorError], condition: str
+) -> None:
+    states.open(0)
+    with pytest.raises(error) as caught:
+        states.take_committed({"t-0": text})
+    assert caught.value.condition == condition

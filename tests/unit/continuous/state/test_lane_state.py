@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles
-from pyspark_kafka.continuous.state import lane_state
+from pyspark_kafka.continuous.state import lane_state, slot
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.errors import StateError
@@ -135,8 +135,8 @@ def test_states_of_random_epochs_and_restarts_are_those_of_a_dictionary(
     monkeypatch.setattr(lane_state, "_HALF_CACHE_BYTES", r.choice([300, 3_000]))
     monkeypatch.setattr(lane_state, "_MAX_RECENT_BYTES", r.choice([500, 5_000]))
     monkeypatch.setattr(lane_state, "_PART_BYTES", r.choice([20, 200]))
-    monkeypatch.setattr(lane_state, "_MIN_DELTAS", 3)
-    monkeypatch.setattr(lane_state, "EPOCHS_KEPT", 10)
+    monkeypatch.setattr(slot, "_MIN_DELTAS", 3)
+    monkeypatch.setattr(slot, "EPOCHS_KEPT", 10)
     groups = ["t-0", "t-1", "u-0"]
     # By epoch: the versions, and what the states hold.
     past: dict[int, tuple[dict[str, str], dict[str, dict[str, str]]]] = {-1: ({}, {group: {} for group in groups})}
@@ -178,6 +178,51 @@ def test_states_of_random_epochs_and_restarts_are_those_of_a_dictionary(
                     end(state)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_versions_stay_as_long_as_a_position_or_a_kept_epoch_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Lanes commit several times within an epoch; runs begin at the epoch of the checkpoint, behind the positions."""
+    r = random.Random(seed)
+    monkeypatch.setattr(slot, "_MIN_DELTAS", r.choice([2, 3, 9]))
+    monkeypatch.setattr(slot, "EPOCHS_KEPT", 10)
+    content: dict[str, str] = {}
+    # Of the last commit with positions, and of the epochs of the checkpoint.
+    position: tuple[dict[str, str], dict[str, str]] = {}, {}
+    kept: dict[int, tuple[dict[str, str], dict[str, str]]] = {}
+    epoch = 0
+    for run in range(9):
+        heads, content = dict(position[0]), dict(position[1])
+        with closing(opened(tmp_path, heads, run=f"r{run}")) as state:
+            # Lanes are at most 5 epochs ahead of the checkpoint.
+            until = epoch + r.choice([1, 4, 20])
+            for current in range(epoch, until + r.randint(0, 5)):
+                state.begin_epoch(current)
+                reported: dict[str, str] = {}
+                for _ in range(r.randint(1, 3)):
+                    for key in r.sample("abcdef", r.randint(0, 2)):
+                        content[key] = f"{run} {current} {r.random()}"
+                        put(state, "t-0", **{key: content[key]})
+                    reported = end(state)
+                    heads.update(reported)
+                    position = dict(heads), dict(content)
+                assert state.committed["t-0"].endswith(heads.get("0/t-0", "-"))
+                if current < until:
+                    kept[current] = position
+                    kept = {number: entry for number, entry in kept.items() if number > current - 5}
+            if r.random() < 0.3:
+                # One that is written, and whose transaction is never committed.
+                state.begin_epoch(current)
+                put(state, "t-0", a="lost")
+                end(state)
+            settle(state)
+            epoch = max(kept) + 1 if kept else 0
+        for number, (named, expected) in enumerate([position, *kept.values()]):
+            with closing(opened(tmp_path, named, run=f"look{run}x{number}")) as state:
+                found = get(state, "t-0", *"abcdef")
+            assert found == [expected[key].encode() if key in expected else None for key in "abcdef"]
+
+
 def test_files_of_a_long_run_are_bounded(tmp_path: Path) -> None:
     heads: dict[str, str] = {}
     with closing(opened(tmp_path, {})) as state:
@@ -195,7 +240,7 @@ def test_files_of_a_long_run_are_bounded(tmp_path: Path) -> None:
 def test_values_are_gone_after_their_time_and_leave_the_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane_state, "_MIN_DELTAS", 4)
+    monkeypatch.setattr(slot, "_MIN_DELTAS", 4)
     now = [1_000_000]
     with closing(opened(tmp_path, {}, ttl_ms=1_000, now=lambda: now[0])) as state:
         state.begin_epoch(0)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.continuous.state.versions import StateVersion, StateVersions, directory_of, schema_text
+from pyspark_kafka.continuous.state.versions import (
+    MAX_COMMITTED_STATES,
+    CommittedHeads,
+    StatePlan,
+    StateVersion,
+    StateVersions,
+    directory_of,
+    fingerprint_of,
+    schema_text,
+)
 
 
 def test_version_is_the_same_after_its_text() -> None:
@@ -59,3 +68,31 @@ def test_schema_text_tells_age_and_types_apart() -> None:
     one = pa.schema([("n", pa.int64())])
     assert len({schema_text(one, 0), schema_text(one, 5), schema_text(pa.schema([("n", pa.int32())]), 0)}) == 3
     assert schema_text(one, 5) == schema_text(one, 6)
+
+
+def test_heads_that_a_sink_keeps_are_the_same_after_their_text() -> None:
+    heads = CommittedHeads("abc", ("3-w.1", None, "4-wc2.1"))
+    assert heads.text() == "abc,3-w.1,-,4-wc2.1"
+    assert CommittedHeads.parse(heads.text()) == heads
+    with pytest.raises(ValueError, match="no version"):
+        CommittedHeads.parse("abc,../x")
+
+
+def test_heads_that_a_sink_keeps_fit_into_a_position() -> None:
+    longest = f"{10**19 - 1}-{'z' * 32}.{10**9 - 1}"
+    StateVersion.parse(longest)
+    text = CommittedHeads(fingerprint_of(["n int64"]), (longest,) * MAX_COMMITTED_STATES).text()
+    assert len(text) < 3_000
+    assert " " not in text
+    assert text.isascii()
+
+
+def test_run_begins_with_the_heads_of_each_key_group() -> None:
+    plan = StatePlan("place", "run", {0: ("t-0",), 1: ("t-1",)}, {"0/t-0": "3-w.1", "1/t-1": "4-w.1"}, (0, 0), "abc")
+    assert plan.committed() == {"t-0": "abc,3-w.1,-", "t-1": "abc,-,4-w.1"}
+
+
+def test_versions_of_a_sink_replace_those_of_the_checkpoint() -> None:
+    before = StateVersions(("n int64",), {"0/t-0": "3-a.1", "0/t-1": "4-a.1"}, {"0/t-2": 1})
+    after = before.with_heads({"0/t-0": "5-b.1", "0/t-1": None, "0/t-2": "6-b.1"})
+    assert (dict(after.heads), dict(after.gone)) == ({"0/t-0": "5-b.1", "0/t-2": "6-b.1"}, {})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.errors import ContinuousQueryError, ContractError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 
 @dataclass(frozen=True)
@@ -584,3 +586,63 @@ def test_writer_without_positions_has_no_clock_of_its_own() -> None:
     )
     lane.run(0)
     assert [call for call in calls if not call.startswith("flush")] == ["commit 0", "close 0"]
+
+
+class NotingState:
+    """The state of a lane, as far as the lane calls it."""
+
+    def __init__(self, calls: list[str], *, is_there: bool = True) -> None:
+        self.calls, self.is_there = calls, is_there
+        self.committed: dict[str, str] = {}
+
+    def begin_epoch(self, epoch: int) -> None:
+        self.calls.append(f"begin {epoch}")
+
+    def point_at(self, key_group: str | None) -> None:
+        """One key group."""
+
+    def end_epoch(self) -> Any:
+        self.committed["t-0"] = "version 1"
+
+        def write() -> None:
+            if not self.is_there:
+                raise OSError("the disk is full")
+            self.calls.append("versions written")
+
+        return SimpleNamespace(text=json.dumps(self.committed), write=write)
+
+
+class StatesWriter(PositionsWriter):
+    """Keeps the texts of states with its positions."""
+
+    def setStates(self, states: Mapping[str, str]) -> None:
+        self.calls.append(f"states {states['t-0']}")
+
+
+def run_with_states(script: Script, *, is_there: bool = True) -> list[str]:
+    calls: list[str] = []
+    driver: Any = script
+    state: Any = NotingState(calls, is_there=is_there)
+    lane = Lane(
+        0, Reader(script), as_it_is, lambda epoch: StatesWriter(epoch, calls), driver, state, epoch_s=10,
+        clock=lambda: script.now,
+    )  # fmt: skip
+    lane.run(7)
+    return [call for call in calls if not call.startswith("flush")]
+
+
+def test_lane_commits_a_state_with_its_position_after_the_files_of_the_state_are_written() -> None:
+    script = Script(1, 2, "last")
+    script.ended_epoch = 6
+    assert run_with_states(script) == [
+        "begin 7", "versions written", "states version 1", "commit 7 at 2", "close 7",
+    ]  # fmt: skip
+    assert [report.state for report in script.reports] == ['{"t-0": "version 1"}']
+
+
+def test_lane_whose_state_cannot_be_written_commits_nothing() -> None:
+    script = Script(1, 2, "last")
+    script.ended_epoch = 6
+    with pytest.raises(OSError, match="the disk is full"):
+        run_with_states(script, is_there=False)
+    assert not script.reports
