@@ -66,6 +66,8 @@ class LaneRecord:
         prefix: the transactional ids are this, a hyphen, and the number of the lane.
         lanes: how many of them may have written.
         partitions: the partitions of which the group has a position, with the ids of their topics.
+        former: of partitions of recreated topics, the position of the checkpoint that is of the former topic: while the
+            checkpoint has that one, the position of the group counts, though it may be less.
     """
 
     owner: str
@@ -73,6 +75,11 @@ class LaneRecord:
     prefix: str
     lanes: int = 0
     partitions: Mapping[TopicPartition, str] = field(default_factory=dict)
+    former: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    def known(self, checkpoint: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the positions of the checkpoint without those of former topics."""
+        return {tp: offset for tp, offset in checkpoint.items() if self.former.get(tp) != offset}
 
 
 def check_owned(group: Mapping[TopicPartition, GroupPosition], query_id: str, group_id: str) -> None:
@@ -134,6 +141,7 @@ def merge_positions(
         CheckpointError: the group has lost positions, so that records could be written twice.
     """
     start = dict(checkpoint)
+    known = checkpoint if record is None else record.known(checkpoint)
     lost: list[TopicPartition] = []
     for topic_partition, recorded in sorted(({} if record is None else record.partitions).items()):
         now = topic_ids.get(topic_partition.topic)
@@ -142,7 +150,7 @@ def merge_positions(
         position = group.get(topic_partition)
         note = None if position is None else PositionNote.parse(position.metadata)
         if position is not None and note is not None and is_same(note.topic_id, recorded):
-            start[topic_partition] = max(start.get(topic_partition, 0), position.offset)
+            start[topic_partition] = max(known.get(topic_partition, 0), position.offset)
         elif now is not None:
             # Brokers remove the positions of a deleted topic; these were removed for another reason.
             lost.append(topic_partition)
@@ -175,6 +183,7 @@ def committed_states(
         its topic was recreated.
     """
     states: dict[TopicPartition, str | None] = {}
+    known = record.known(checkpoint)
     for topic_partition, recorded in sorted(record.partitions.items()):
         now = topic_ids.get(topic_partition.topic)
         if now is not None and not is_same(now, recorded):
@@ -184,7 +193,7 @@ def committed_states(
         note = None if position is None else PositionNote.parse(position.metadata)
         if position is None or note is None or not is_same(note.topic_id, recorded):
             continue
-        before = checkpoint.get(topic_partition, -1)
+        before = known.get(topic_partition, -1)
         is_later = note.epoch.isdecimal() and int(note.epoch) > epoch
         if position.offset > before or (position.offset == before and is_later):
             states[topic_partition] = note.state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -160,3 +161,13 @@ def test_state_of_a_topic_that_was_recreated_begins_empty() -> None:
 def test_state_of_a_partition_that_only_the_group_knows_is_that_of_the_group() -> None:
     group = {A0: stateful(0, "-"), A1: stateful(3, "-")}
     assert committed_states({}, group, record(A0), IDS, -1) == {A0: "s"}
+
+
+def test_position_of_a_recreated_topic_counts_while_the_checkpoint_has_that_of_the_former_one() -> None:
+    after = replace(record(A0, A1), former={A0: 90})
+    group = {A0: stateful(40, "5"), A1: stateful(3, "5")}
+    assert merge_positions({A0: 90, A1: 3}, group, after, IDS) == {A0: 40, A1: 3}
+    assert committed_states({A0: 90, A1: 3}, group, after, IDS, 5) == {A0: "s"}
+    # Once the checkpoint has read the new topic.
+    assert merge_positions({A0: 50, A1: 3}, group, after, IDS) == {A0: 50, A1: 3}
+    assert committed_states({A0: 50, A1: 3}, group, after, IDS, 5) == {}

@@ -55,7 +55,14 @@ class LaneRecordFile:
             lanes = int(parsed["lanes"])
             if not 0 <= lanes <= _MAX_LANES:
                 raise ValueError(f"it has {lanes} lanes")  # noqa: TRY301 - as above
-            return LaneRecord(str(parsed["owner"]), str(parsed["group"]), str(parsed["prefix"]), lanes, partitions)
+            former = {
+                TopicPartition(topic, int(number)): int(offset)
+                for topic, offsets in parsed.get("former", {}).items()
+                for number, offset in offsets.items()
+            }
+            return LaneRecord(
+                str(parsed["owner"]), str(parsed["group"]), str(parsed["prefix"]), lanes, partitions, former
+            )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise CheckpointError(
                 f"{NAME} of checkpoint {self._files.shown} is malformed: {error!r}. Nothing was read.",
@@ -71,6 +78,9 @@ class LaneRecordFile:
         for topic_partition, topic_id in sorted(record.partitions.items()):
             numbers.setdefault(topic_partition.topic, []).append(topic_partition.partition)
             topics[topic_partition.topic] = {"id": topic_id, "partitions": numbers[topic_partition.topic]}
+        former: dict[str, dict[str, int]] = {}
+        for topic_partition, offset in sorted(record.former.items()):
+            former.setdefault(topic_partition.topic, {})[str(topic_partition.partition)] = offset
         value = {
             "v": _VERSION,
             "owner": record.owner,
@@ -78,5 +88,6 @@ class LaneRecordFile:
             "prefix": record.prefix,
             "lanes": record.lanes,
             "topics": topics,
+            **({"former": former} if former else {}),
         }
         self._files.replace(NAME, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())

@@ -128,7 +128,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         self._record: LaneRecord | None = None
         self._transactions: list[OpenTransaction] = []
         self._group: dict[TopicPartition, GroupPosition] = {}
-        # What `committedOffset` was asked with, and the ids of the topics then.
+        # Of `committedOffset`: what it was asked with, and the ids of the topics; of `prepareStates`: its texts.
         self._checkpoint: Mapping[TopicPartition, int] = {}
         self._ids_now: Mapping[str, str] = {}
         self._states: Mapping[str, str] = {}
@@ -185,10 +185,9 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         self._taken_over()
         positions = KafkaSourceOffset.from_json(planned.json()).partitions
         topic_ids = self._topic_ids({tp.topic for tp in positions})
+        query_id, states = self._factory.query_id, self._states
         notes = {
-            tp: PositionNote(
-                self._factory.query_id, topic_ids.get(tp.topic, UNKNOWN_ID), state=self._states.get(str(tp), "")
-            )
+            tp: PositionNote(query_id, topic_ids.get(tp.topic, UNKNOWN_ID), state=states.get(str(tp), ""))
             for tp in positions
         }
         behind = {
@@ -218,7 +217,8 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         partitions = {tp: note.topic_id for tp, note in notes.items()}
         # Read again: what another driver has written meanwhile must not be written over.
         found = self._own()
-        self._record = replace(found, lanes=max(lanes, found.lanes), partitions=partitions)
+        former = self._former(found, partitions)
+        self._record = replace(found, lanes=max(lanes, found.lanes), partitions=partitions, former=former)
         self._file.write(self._record)
         self._factory = replace(
             self._factory,
@@ -226,6 +226,16 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             topic_ids=topic_ids,
             positions={tp: (offset, notes[tp].state) for tp, offset in positions.items()},
         )
+
+    def _former(self, record: LaneRecord, partitions: Mapping[TopicPartition, str]) -> dict[TopicPartition, int]:
+        """Return the positions of the checkpoint that are of former topics, until the checkpoint has others."""
+        found = {}
+        for topic_partition, topic_id in partitions.items():
+            before = self._checkpoint.get(topic_partition)
+            is_other = not is_same(record.partitions.get(topic_partition, topic_id), topic_id)
+            if before is not None and (is_other or record.former.get(topic_partition) == before):
+                found[topic_partition] = before
+        return found
 
     def idleEpochSeconds(self) -> float:
         """Return an hour: brokers forget what is not renewed, after a week where they are not set otherwise."""
