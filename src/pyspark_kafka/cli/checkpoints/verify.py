@@ -19,6 +19,7 @@ from pyspark_kafka.operations.checkpoints.verify.expectation import expect, list
 from pyspark_kafka.operations.checkpoints.verify.file_checks import check_files
 from pyspark_kafka.operations.checkpoints.verify.file_judge import FileJudge
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings, Severity
+from pyspark_kafka.operations.checkpoints.verify.state_checks import check_states_of_group
 from pyspark_kafka.options import ExactlyOnceOptions
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def _ask(
     with progress("Asking the brokers", quiet_s=0) as step, KafkaClient(settings.connection) as client:
         snapshot = ask_cluster(client, expected, commit_topic or ExactlyOnceOptions().commit_topic, step.update)
     check_cluster(expected, snapshot, findings, newest=list_newest(judge))
+    check_states_of_group(judge, expected, snapshot)
 
 
 def _status(findings: Findings) -> ExitStatus:

@@ -184,8 +184,12 @@ def _plan_continuous(snapshot: CheckpointSnapshot, request: ForkRequest, positio
             raise _not_carried(snapshot, request, "The checkpoint has the states after whole epochs only")
         plan = _plan_next(snapshot, request, positions, StateHandling.CARRIED)
         text = wanted.state
+        # With transactions, versions of later epochs may precede those of an epoch that has run again.
+        has_later = snapshot.lane_record is not None
         carried = tuple(
-            name for name in snapshot.files if name.startswith(_CONTINUOUS_STATE) and _epoch_of(name) <= wanted.batch_id
+            name
+            for name in snapshot.files
+            if name.startswith(_CONTINUOUS_STATE) and (has_later or _epoch_of(name) <= wanted.batch_id)
         )
         _check_heads(snapshot, wanted.batch_id, text, carried)
     creates = {f"{VERSIONS}/{plan.next_batch - 1}": text.encode(), **plan.creates}

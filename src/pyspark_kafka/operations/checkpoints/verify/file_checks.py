@@ -14,6 +14,7 @@ from pyspark_kafka.operations.checkpoints.verify.checksums import compare_checks
 from pyspark_kafka.operations.checkpoints.verify.file_judge import FROM_A_COPY, FileJudge
 from pyspark_kafka.operations.checkpoints.verify.findings import Severity
 from pyspark_kafka.operations.checkpoints.verify.log_checks import LogChecks
+from pyspark_kafka.operations.checkpoints.verify.state_checks import check_states_of_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,6 +98,7 @@ class _FileChecks:
         done, last = self._history.last_finished, self._history.last_begun
         if done is not None:
             attempt(f"{VERSIONS}/{done}", Severity.FAULT, partial(checkpoint.check_state_versions, done))
+            check_states_of_epoch(self._judge, done)
         if last is None or last == done:
             return
         name = attempt(f"{OFFSETS}/{last}", None, lambda: checkpoint.messages_of(last)) or f"{MESSAGES}/{last}"
