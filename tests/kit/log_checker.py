@@ -16,8 +16,9 @@ One vocabulary for all programs that kill queries or the cluster under them:
 | wrong totals | windows with another count than the log has |
 | misdirected | good records in the dead letters, and bad ones in the output |
 | held | records of a lane that waited for another, slow one |
+| miscounted | records with another number of records of their key so far than the log has |
 
-The last six are counted by the programs that know of them.
+The last seven are counted by the programs that know of them.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ Kind = Literal[
     "wrong totals",
     "misdirected",
     "held",
+    "miscounted",
 ]
 _SHOWN = 5
 

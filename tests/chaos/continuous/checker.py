@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -32,12 +33,14 @@ class RunCopy(Copied):
         planned: when the start of that run was known, in seconds.
         attempt: Spark's task attempt.
         keeps_order: whether all runs together keep an order, as with exactly once.
+        count: the number of records of its key so far, if the query counts.
     """
 
     run: str
     planned: float
     attempt: int
     keeps_order: bool = False
+    count: int | None = None
 
     @property
     def writer(self) -> Hashable:
@@ -126,11 +129,13 @@ class KillsFindings(Findings):
     Attributes:
         runs: of the engine, that have written something.
         letters: dead letters.
+        counted: records whose count was compared.
         longest_held: in seconds, the longest time that a record of a lane took while another lane was slow.
     """
 
     runs: int = 0
     letters: int = 0
+    counted: int = 0
     longest_held: float = 0.0
 
 
@@ -161,6 +166,31 @@ def check_runs(
     _check_epochs(found, epochs, deleted)
     check(found, extents, output, is_gone=is_gone or (lambda log: log.topic in deleted), is_read_twice=is_read_twice)
     return found
+
+
+def check_counts(
+    found: KillsFindings, extents: Mapping[Log, Extent], output: Iterable[RunCopy | bytes], keys: int
+) -> None:
+    """Find records whose count is not the number of records of their key in the log up to them.
+
+    Args:
+        found: gets them.
+        extents: of each partition of the source, with its values.
+        output: in any order; records of logs that are gone are left out.
+        keys: the key of a record is the rest of its offset by this number.
+    """
+    wanted: dict[Log, dict[int, int]] = {}
+    for log, extent in extents.items():
+        counts: Counter[int] = Counter()
+        wanted[log] = {}
+        for offset in sorted(extent.offsets):
+            counts[offset % keys] += 1
+            wanted[log][offset] = counts[offset % keys]
+    for copied in output:
+        if isinstance(copied, RunCopy) and (count := wanted.get(copied.log, {}).get(copied.offset)) is not None:
+            found.counted += 1
+            if copied.count != count:
+                found.note("miscounted", f"{copied}, and its count is {count}")
 
 
 def check_letters(found: Findings, output: Iterable[RunCopy | bytes]) -> int:

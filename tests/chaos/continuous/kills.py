@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from chaos.continuous.striking import (
     DRIVER_POINTS,
     RECOVERY_POINTS,
+    STATE_POINTS,
     TAKEOVER_POINTS,
     TASK_POINTS,
     TRANSACTION_POINTS,
@@ -29,7 +30,7 @@ EXECUTOR = "executor"
 # For longer than the driver waits for a word of it, and then it continues where it was.
 FROZEN = "task's Python worker, by SIGSTOP"
 WORKER, PROGRAM, WITH_SPARK = "task's Python worker", "driver program", "driver program and its Spark"
-IN_TASKS = {**TASK_POINTS, **TRANSACTION_POINTS}
+IN_TASKS = {**TASK_POINTS, **STATE_POINTS, **TRANSACTION_POINTS}
 POINTS = {**IN_TASKS, **DRIVER_POINTS, **RECOVERY_POINTS, **TAKEOVER_POINTS}
 # Nobody comes to these but after another kill.
 _LEADS_TO = {
@@ -71,6 +72,8 @@ EXACTLY_ONCE = [
     *(Kill(WORKER, point) for point in TRANSACTION_POINTS),
     *(Kill(PROGRAM, point) for point in TAKEOVER_POINTS),
 ]
+
+WITH_STATE = [*EXACTLY_ONCE, *(Kill(WORKER, point) for point in STATE_POINTS)]
 
 
 def plan(kinds: Sequence[Kill], kills: int, rng: random.Random, executors: int = 0, frozen: int = 0) -> Iterator[Kill]:

@@ -45,10 +45,14 @@ def open_session(spec: dict[str, Any]) -> SparkSession:
 def start(spark: SparkSession, spec: dict[str, Any]) -> ContinuousQuery:
     """Start the query."""
     frame = continuous.read(spark).format("pyspark_kafka").options(**spec["source"]).load()
-    copy = striking.StampedCopy(spec["place"], exactly_once="deliveryGuarantee" in spec["sink"])
+    exactly_once = "deliveryGuarantee" in spec["sink"]
+    if spec["counts"]:
+        counting = striking.CountingCopy(spec["place"], exactly_once=exactly_once)
+        copied = frame.mapWithState(counting, striking.SCHEMA, striking.COUNTS)
+    else:
+        copied = frame.mapInArrow(striking.StampedCopy(spec["place"], exactly_once=exactly_once), striking.SCHEMA)
     return (
-        frame.mapInArrow(copy, striking.SCHEMA)
-        .writeStream.format("pyspark_kafka")
+        copied.writeStream.format("pyspark_kafka")
         .options(**spec["sink"])
         .option("checkpointLocation", spec["checkpoint"])
         .trigger(continuous=spec["interval"])

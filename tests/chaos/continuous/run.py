@@ -1,9 +1,10 @@
 """Kills a continuous query again and again, and prints what came of it.
 
-`python -m chaos.continuous.run --kills 200 --guarantee at_least_once --seed 1`; `--docs FILE` puts the table into a
-page. Two brokers, a server of Spark Connect with executors of its own, and the query as a client of that server, or
-with a Spark of its own. Between the kills of its processes a broker is killed, partitions are added, and topics that it
-reads are created and deleted. Exits with 1 where anything was lost, or written again that must not be.
+`python -m chaos.continuous.run --kills 200 --guarantee at_least_once --seed 1`; with `--counts` the query keeps running
+counts by key, and every one of them is compared; `--docs FILE` puts the table into a page. Two brokers, a server of
+Spark Connect with executors of its own, and the query as a client of that server, or with a Spark of its own. Between
+the kills of its processes a broker is killed, partitions are added, and topics that it reads are created and deleted.
+Exits with 1 where anything was lost, miscounted, or written again that must not be.
 """
 # ruff: noqa: T201 - a program
 
@@ -24,7 +25,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from archive_classes import start_drivers_quickly
-from chaos.continuous.kills import AT_LEAST_ONCE, EXACTLY_ONCE, PROGRAM, do, plan, rows_of
+from chaos.continuous.kills import AT_LEAST_ONCE, EXACTLY_ONCE, PROGRAM, WITH_STATE, do, plan, rows_of
 from chaos.continuous.world import STEP_S, Killed, KillWorld
 from chaos.ledger import Ledger
 from chaos.writer import SourceWriter
@@ -171,7 +172,9 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
         servers = brokers.bootstrap_servers
         with (
             SourceWriter(servers.split(","), Ledger()) as writer,
-            KillWorld(place / "query", servers, server, "in-.*", _TARGET, exactly_once, given.seed) as world,
+            KillWorld(
+                place / "query", servers, server, "in-.*", _TARGET, exactly_once, given.seed, counts=given.counts
+            ) as world,
         ):
             writer.write(_SOURCE, _PARTITIONS, RATE)
             world.start()
@@ -194,6 +197,8 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
         f"{found['never sent']} never sent, {found['damaged']} damaged, {found['out of order']} out of order within an "
         f"attempt; {found['gaps']} gaps in the epochs. Queries ended: {len(ended)}."
     )
+    if given.counts:
+        summary += f" Running counts by key: {found.counted} compared, {found['miscounted']} wrong."
     for kind, examples in found.examples.items():
         print(f"{kind}: {'; '.join(examples)}", file=sys.stderr)
     for error in ended:
@@ -203,7 +208,9 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
 
 def _strike(world: KillWorld, cluster: Cluster, given: argparse.Namespace, rng: random.Random) -> None:
     """Kill, and do the rest evenly between the kills."""
-    kinds = EXACTLY_ONCE if world.exactly_once else AT_LEAST_ONCE
+    kinds = AT_LEAST_ONCE
+    if world.exactly_once:
+        kinds = WITH_STATE if world.counts else EXACTLY_ONCE
     kills = list(plan(kinds, given.kills, rng, given.executor_kills, given.frozen))
     between: dict[int, list[Any]] = {}
     others = [cluster.kill_broker] * given.broker_kills + [cluster.add_partition] * 2
@@ -233,6 +240,7 @@ def main() -> int:
     """Run."""
     parser = argparse.ArgumentParser(description="Kill a continuous query at every point of an epoch.")
     parser.add_argument("--guarantee", choices=GUARANTEES, default=GUARANTEES[0])
+    parser.add_argument("--counts", action="store_true", help="let the function of the query count by key")
     parser.add_argument("--kills", type=int, default=200, help="of the query's processes")
     parser.add_argument("--minutes", type=float, default=120, help="after which nothing more is killed")
     parser.add_argument("--executor-kills", type=int, default=6, help="of them, of executors")
@@ -248,7 +256,8 @@ def main() -> int:
         text, is_well = run(Path(place), given)
     print(f"\n{text}")
     if given.docs is not None:
-        mark = f"<!-- kills table: make test-chaos CONTINUOUS={given.guarantee} -->"
+        counts = " ARGS=--counts" if given.counts else ""
+        mark = f"<!-- kills table: make test-chaos CONTINUOUS={given.guarantee}{counts} -->"
         put_between(given.docs, mark, text, "<!-- end of the kills table -->")
     return 0 if is_well else 1
 

@@ -19,7 +19,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark_kafka.continuous.state.by_key import StateByKey
 
 # In the order in which a lane, and then the driver, comes to them.
 TASK_POINTS = {
@@ -43,6 +45,12 @@ TRANSACTION_POINTS = {
     "before_end_txn": "positions in the transaction, before EndTxn",
     "after_end_txn": "after EndTxn",
 }
+# With exactly once and state, in a task.
+STATE_POINTS = {
+    "before_versions": "rows sent, the state not written",
+    "within_versions": "a file of the state is written",
+    "after_versions": "the state is written, the positions not in the transaction",
+}
 TAKEOVER_POINTS = {
     "before_fence": "before the transactions are taken over",
     "after_fence": "after a transaction was taken over",
@@ -52,6 +60,9 @@ RECOVERY_POINTS = {
     "before_recommit_log": "in recovery, after the sink's commit",
 }
 SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+# Rows are counted by the rest of their offset.
+KEYS = 11
+COUNTS = pa.schema([("n", pa.int64())])
 
 
 def started_at(pid: int) -> str:
@@ -142,8 +153,8 @@ def plant(shift: int) -> None:
     _wrap(EpochCommits, "resume", None, shifted)
 
 
-class StampedCopy:
-    """The function of the query: copies each record, with where it was read and by whom.
+class Stamped:
+    """Copies each record, with where it was read and by whom.
 
     A run of the engine pickles it once, when the start of the run is known; the stamp of that moment names the run.
 
@@ -190,20 +201,62 @@ class StampedCopy:
                 lambda *_: at(place, "before_end_txn"),
                 lambda *_: at(place, "after_end_txn"),
             )
+            from pyspark_kafka.continuous.state.version_files import PendingVersions, VersionFiles  # noqa: PLC0415
+
+            _wrap(
+                PendingVersions,
+                "write",
+                lambda *_: at(place, "before_versions"),
+                lambda *_: at(place, "after_versions"),
+            )
+            _wrap(VersionFiles, "write_delta", None, lambda *_: at(place, "within_versions"))
         beside = Path(place, f"worker.{os.getpid()}")
         beside.write_text(started_at(os.getpid()))
         beside.replace(Path(place, "workers", str(os.getpid())))
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Copy one epoch of a lane."""
+    def copy(self, batch: pa.RecordBatch, counts: Sequence[int] | None = None) -> pa.RecordBatch:
+        """Return the copies of records, with their counts if they are counted."""
         context = TaskContext.get()
         attempt = context.taskAttemptId() if context is not None else -1
+        read = (batch.column(name).to_pylist() for name in ("topic", "partition", "offset", "value"))
+        values = []
+        for number, (topic, partition, offset, value) in enumerate(zip(*read, strict=True)):
+            said = [*self.run, attempt, topic, partition, offset, value.decode()]
+            values.append(json.dumps(said if counts is None else [*said, counts[number]]).encode())
+        return pa.RecordBatch.from_arrays([batch.column("key"), pa.array(values, pa.binary())], schema=SCHEMA)
+
+
+class StampedCopy(Stamped):
+    """The function of a query without state."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Copy one epoch of a lane."""
         for batch in batches:
-            read = (batch.column(name).to_pylist() for name in ("topic", "partition", "offset", "value"))
-            values = [
-                json.dumps([*self.run, attempt, topic, partition, offset, value.decode()]).encode()
-                for topic, partition, offset, value in zip(*read, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays([batch.column("key"), pa.array(values, pa.binary())], schema=SCHEMA)
+            yield self.copy(batch)
             at(self.place, "task_row")
         at(self.place, "task_epoch_end")
+
+
+class CountingCopy(Stamped):
+    """The function of a query that counts by key: the copy of a record has the number of records of its key so far."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Patch the worker."""
+        from pyspark_kafka.continuous.state.lane_state import LaneState  # noqa: PLC0415 - in the worker
+
+        super().__setstate__(state)
+        _wrap(LaneState, "end_epoch", lambda *_: at(self.place, "task_epoch_end"))
+
+    def __call__(self, rows: pa.RecordBatch, state: StateByKey) -> pa.RecordBatch:
+        """Copy and count."""
+        keys = [b"k%d" % (offset % KEYS) for offset in rows.column("offset").to_pylist()]
+        distinct = sorted(set(keys))
+        known = state.get(pa.array(distinct, pa.binary())).column("n").to_pylist()
+        counts = {key: count or 0 for key, count in zip(distinct, known, strict=True)}
+        numbered = []
+        for key in keys:
+            counts[key] += 1
+            numbered.append(counts[key])
+        state.update(pa.array(distinct, pa.binary()), n=[counts[key] for key in distinct])
+        at(self.place, "task_row")
+        return self.copy(rows, numbered)

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from chaos.continuous.checker import KillsFindings, RunCopy, check_runs, epochs_of
-from chaos.continuous.striking import started_at
+from chaos.continuous.checker import KillsFindings, RunCopy, check_counts, check_runs, epochs_of
+from chaos.continuous.striking import KEYS, started_at
 from faults.harness import executor_of
 from kit.checkpoint_files import batches_of
 from kit.independent_client import read_to_end
@@ -42,6 +42,7 @@ class ProgramSpec:
         source: options.
         sink: options.
         shift: a bug to plant; see `striking.plant`.
+        counts: whether the function keeps running counts.
     """
 
     place: str
@@ -51,6 +52,7 @@ class ProgramSpec:
     source: Mapping[str, str]
     sink: Mapping[str, str]
     shift: int = 0
+    counts: bool = False
 
 
 @dataclass
@@ -82,6 +84,7 @@ class KillWorld:
         seed: of what is random.
         interval: the length of an epoch.
         shift: a bug to plant; see `striking.plant`.
+        counts: whether the function of the query keeps running counts.
         killed: what was killed.
         has_own_spark: whether the program that runs has a Spark of its own.
     """
@@ -95,6 +98,7 @@ class KillWorld:
     seed: int
     interval: str = "200 milliseconds"
     shift: int = 0
+    counts: bool = False
     killed: list[Killed] = field(default_factory=list)
     has_own_spark: bool = False
     rng: random.Random = field(init=False)
@@ -132,6 +136,7 @@ class KillWorld:
             server="" if own_spark else self.connect,
             interval=self.interval,
             shift=self.shift,
+            counts=self.counts,
             source={
                 "kafka.bootstrap.servers": self.servers,
                 "subscribePattern": self.pattern,
@@ -223,7 +228,10 @@ class KillWorld:
                 source.setdefault(Log(topic, record.partition), {})[record.offset] = record.value.decode()
         extents = {log: Extent(min(values), max(values) + 1, values) for log, values in source.items()}
         output = [_copied(record, self.exactly_once) for record in read_to_end(servers, self.target)]
-        return check_runs(extents, output, epochs_of(self.checkpoint), deleted)
+        found = check_runs(extents, output, epochs_of(self.checkpoint), deleted)
+        if self.counts:
+            check_counts(found, extents, output, KEYS)
+        return found
 
     def _end_program(self) -> None:
         """Kill what is left of the program."""
@@ -234,7 +242,7 @@ class KillWorld:
 
 def _copied(record: Any, keeps_order: bool) -> RunCopy | bytes:
     try:
-        run, planned, attempt, topic, partition, offset, value = json.loads(record.value)
+        run, planned, attempt, topic, partition, offset, value, *count = json.loads(record.value)
     except ValueError:
         return bytes(record.value)
     return RunCopy(
@@ -246,4 +254,5 @@ def _copied(record: Any, keeps_order: bool) -> RunCopy | bytes:
         planned=planned,
         attempt=attempt,
         keeps_order=keeps_order,
+        count=count[0] if count else None,
     )

@@ -31,6 +31,13 @@ EXACTLY_ONCE = [
     Kill(PROGRAM, "after_prepare"),
     Kill(PROGRAM, "after_fence"),
 ]
+# Between the files of the state, the end of the transaction and the checkpoint.
+WITH_STATE = [
+    Kill(WORKER, "within_versions"),
+    Kill(WORKER, "after_versions"),
+    Kill(WORKER, "after_end_txn"),
+    Kill(PROGRAM, "before_prepare"),
+]
 
 
 @pytest.mark.timeout(300)
@@ -61,6 +68,29 @@ def test_killed_query_loses_nothing_and_repeats_what_it_may(
         assert len(world.killed) == sum(kill.count for kill in kills), rows_of(world.killed)
         # Not one for each kill: a run that is killed before any of its rows is visible leaves no trace.
         assert found.runs > 1, rows_of(world.killed)
+        assert world.ended() == []
+
+
+@pytest.mark.timeout(300)
+def test_killed_query_that_counts_has_every_count_right(
+    connect_url: str, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=3), make_topic(partitions=2)
+    place = tmp_path / "kills"
+    with (
+        SourceWriter([bootstrap_servers], Ledger()) as writer,
+        KillWorld(place, bootstrap_servers, connect_url, source, target, True, seed=1, counts=True) as world,
+    ):
+        writer.write(source, 3, RATE)
+        world.start()
+        world.until(lambda: world.last_commit() >= 1, "no epoch was committed")
+        for kill in WITH_STATE:
+            do(world, kill)
+        writer.stop()
+        world.finish()
+        found = world.findings([source], frozenset())
+        assert not found.anomalies(), found.examples
+        assert found.counted == found.expected > 100
         assert world.ended() == []
 
 

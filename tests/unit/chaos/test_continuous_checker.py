@@ -14,6 +14,7 @@ from chaos.continuous.checker import (
     FlowRecord,
     KillsFindings,
     RunCopy,
+    check_counts,
     check_held,
     check_letters,
     check_runs,
@@ -43,6 +44,17 @@ def test_copy_of_everything_has_no_anomaly() -> None:
     found = found_in(copied("a", 1.0, *range(6)))
     assert found.anomalies(exactly_once=True) == {}
     assert (found.expected, found.records, found.runs) == (6, 6, 1)
+
+
+def test_counts_of_keys_are_those_of_the_log() -> None:
+    # Keys are 0, 1, 0, 1, 0, 1.
+    right = [replace(each, count=each.offset // 2 + 1) for each in copied("a", 1.0, *range(6))]
+    other = replace(right[0], log=Log("gone", 0), count=9)
+    found = found_in(right)
+    check_counts(found, EXTENTS, [*right, other], 2)
+    assert (found.counted, found.anomalies()) == (6, {})
+    check_counts(found, EXTENTS, [replace(right[4], count=2), replace(right[5], count=None)], 2)
+    assert found["miscounted"] == 2
 
 
 def test_records_that_were_not_committed_may_be_repeated_at_least_once() -> None:

@@ -14,6 +14,7 @@ from chaos.continuous.kills import (
     FROZEN,
     PROGRAM,
     RANDOM_MOMENT,
+    WITH_STATE,
     WORKER,
     Kill,
     plan,
@@ -22,7 +23,9 @@ from chaos.continuous.kills import (
 from chaos.continuous.world import Killed
 
 
-@pytest.mark.parametrize("kinds", [AT_LEAST_ONCE, EXACTLY_ONCE], ids=["at least once", "exactly once"])
+@pytest.mark.parametrize(
+    "kinds", [AT_LEAST_ONCE, EXACTLY_ONCE, WITH_STATE], ids=["at least once", "exactly once", "with state"]
+)
 def test_plan_has_every_kind_about_as_often(kinds: list[Kill]) -> None:
     found = list(plan(kinds, 200, random.Random(1), executors=5, frozen=2))
     assert 200 <= sum(kill.count for kill in found) <= 201
