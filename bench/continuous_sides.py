@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 CLIENTS, JVM_CONTINUOUS = "our clients, no engine", "Spark, continuous"
 COUNTING = "pyspark-kafka, running count by key"
+COUNTING_ONCE = "pyspark-kafka, running count by key, exactly once"
 OF_JVM = (JVM_CONTINUOUS, REAL_TIME)
 _CONTEXT = multiprocessing.get_context("spawn")
 _END_S = 20.0
@@ -153,7 +154,7 @@ def start_ours(place: Place, epoch: str, **options: str) -> Copying:
     return SparkCopy(place, writer.start())
 
 
-def start_counting(place: Place, epoch: str) -> Copying:
+def start_counting(place: Place, epoch: str, **options: str) -> Copying:
     """Start a continuous query of this package whose keys become a running count, of 8,192 keys a partition."""
 
     # Within this function, so that it travels with the code: executors do not find this module.
@@ -177,7 +178,7 @@ def start_counting(place: Place, epoch: str) -> Copying:
         .select("value", "offset")
         .mapWithState(counted, "key binary, value binary", "n bigint")
         .writeStream.format(OURS)
-        .options(**place.kafka, topic=place.target, checkpointLocation=place.checkpoint)
+        .options(**place.kafka, topic=place.target, checkpointLocation=place.checkpoint, **options)
         .trigger(continuous=epoch)
     )
     return SparkCopy(place, writer.start())
@@ -207,4 +208,6 @@ def sides_of(
         sides[EXACTLY_ONCE] = lambda place: start_ours(place, "100 ms", deliveryGuarantee="exactly_once")
     if with_state:
         sides[COUNTING] = lambda place: start_counting(place, "1 second")
+        if with_exactly_once:
+            sides[COUNTING_ONCE] = lambda place: start_counting(place, "100 ms", deliveryGuarantee="exactly_once")
     return sides
