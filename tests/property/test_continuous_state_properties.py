@@ -20,8 +20,8 @@ from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark_kafka.checkpoint.state_names import StateVersion
     from pyspark_kafka.continuous.state.version_files import PendingVersions
-    from pyspark_kafka.continuous.state.versions import StateVersion
 
 # Of one test; the profile decides.
 SEEDS = settings().max_examples

@@ -7,17 +7,10 @@ import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion, directory_of
 from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, VersionFiles
-from pyspark_kafka.continuous.state.versions import (
-    CommittedHeads,
-    StatePlan,
-    StateVersion,
-    StateVersions,
-    directory_of,
-    fingerprint_of,
-    schema_text,
-)
+from pyspark_kafka.continuous.state.versions import StatePlan, StateVersions, fingerprint_of, schema_text
 from pyspark_kafka.errors import CheckpointError, ContractError, StateError, listed
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion, directory_of
 from pyspark_kafka.continuous.state.local_directory import LocalDirectory
 from pyspark_kafka.continuous.state.slot import Slot
 from pyspark_kafka.continuous.state.version_files import PendingVersions, VersionFiles, delta_bytes
-from pyspark_kafka.continuous.state.versions import CommittedHeads, StateVersion, directory_of
 from pyspark_kafka.errors import StateError
 from pyspark_kafka.toolkit import KeyedState
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT
 
 if TYPE_CHECKING:
+    from pyspark_kafka.checkpoint.state_names import StateVersion
     from pyspark_kafka.continuous.state.version_files import VersionChain
-    from pyspark_kafka.continuous.state.versions import StateVersion
 
 # All of a state is written when its changes since the last time are this many files and half as large as it, or so
 # many that a start would take long.

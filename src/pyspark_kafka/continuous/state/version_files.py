@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyspark_kafka.continuous.state.versions import StateVersion
+from pyspark_kafka.checkpoint.state_names import STATES, StateVersion
 from pyspark_kafka.errors import StateError
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 # Files that a checkpoint of the last 100 epochs can need stay, and those of epochs that are still open.
 EPOCHS_KEPT = 110
-_DIRECTORY = "continuous/state"
 _HEAD = struct.Struct(">4sI")
 _MAGIC = b"PKS1"
 _SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
@@ -117,7 +116,7 @@ class VersionFiles:
         Raises:
             StateError: a file is missing or damaged.
         """
-        names = set(self._files.list(f"{_DIRECTORY}/{directory}"))
+        names = set(self._files.list(f"{STATES}/{directory}"))
         deltas: list[StateVersion] = []
         version: StateVersion | None = head
         while version is not None and len(deltas) < _MAX_CHAIN_LENGTH:
@@ -145,7 +144,7 @@ class VersionFiles:
 
     def remove_before(self, directory: str, epoch: int) -> None:
         """Remove the files of versions of earlier epochs, committed or not."""
-        names = self._files.list(f"{_DIRECTORY}/{directory}")
+        names = self._files.list(f"{STATES}/{directory}")
         numbers = {name: name.partition("-")[0] for name in names}
         old = [name for name, number in numbers.items() if number.isdecimal() and int(number) < epoch]
         self._files.delete(*(_name(directory, name) for name in old))
@@ -174,7 +173,7 @@ class VersionFiles:
         data = self._files.read(_name(directory, name))
         if data is None:
             raise StateError(
-                f"File {name} of the state in {_DIRECTORY}/{directory} of checkpoint {self._files.shown} is missing. "
+                f"File {name} of the state in {STATES}/{directory} of checkpoint {self._files.shown} is missing. "
                 "Nothing was read.",
                 condition="STATE_VERSION_MISSING",
                 hint="Let all executors share the checkpoint's location; if files were removed, restore them, or start "
@@ -200,7 +199,7 @@ class VersionFiles:
 
     def _damaged(self, directory: str, name: str, reason: str) -> StateError:
         return StateError(
-            f"File {name} of the state in {_DIRECTORY}/{directory} of checkpoint {self._files.shown} is damaged: "
+            f"File {name} of the state in {STATES}/{directory} of checkpoint {self._files.shown} is damaged: "
             f"{reason}. Nothing was read.",
             condition="STATE_VERSION_DAMAGED",
             hint="Restore the file from a copy, or start the query with a new checkpointLocation.",
@@ -214,7 +213,7 @@ def delta_bytes(changes: Changes, previous: StateVersion | None) -> bytes:
 
 
 def _name(directory: str, name: str) -> str:
-    return f"{_DIRECTORY}/{directory}/{name}"
+    return f"{STATES}/{directory}/{name}"
 
 
 def _encoded(changes: Changes, notes: dict[str, str]) -> bytes:

@@ -1,25 +1,22 @@
-"""Versions of states: their names, those of a committed epoch, and those that a run begins with. Pure."""
+"""Versions of states: those of a committed epoch, and those that a run begins with. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+
+from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
-_FORM = re.compile(r"([0-9]{1,19})-([0-9a-z]{1,32})\.([0-9]{1,9})")
 _VERSION = 1
 # The sink keeps one version for each with a position, in 4 KB.
 MAX_COMMITTED_STATES = 32
-# Names of files have at most 255 bytes.
-_MAX_NAME_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,78 +46,6 @@ class StatePlan:
             for groups in self.key_groups.values()
             for group in groups
         }
-
-
-@dataclass(frozen=True, slots=True)
-class StateVersion:
-    """The state of one key group as it is after an epoch.
-
-    Attributes:
-        epoch: in which it was written.
-        writer: run and attempt that wrote it: a task that should be gone writes files of its own.
-        parts: the number of files with the changes of the epoch.
-    """
-
-    epoch: int
-    writer: str
-    parts: int
-
-    @property
-    def stem(self) -> str:
-        """Return how the names of its files begin."""
-        return f"{self.epoch}-{self.writer}"
-
-    @property
-    def text(self) -> str:
-        """Return it as text."""
-        return f"{self.stem}.{self.parts}"
-
-    @staticmethod
-    def parse(text: str) -> StateVersion:
-        """Return the version of its text.
-
-        Raises:
-            ValueError: it is none.
-        """
-        found = _FORM.fullmatch(text)
-        if found is None:
-            raise ValueError(f"{text!r} is no version of a state")
-        return StateVersion(int(found[1]), found[2], int(found[3]))
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedHeads:
-    """The newest versions of one key group, as a sink keeps them with the position of the key group.
-
-    Attributes:
-        fingerprint: of the columns of all states: another program must not take the bytes for its own.
-        heads: the text of the version of each step; None for a state that never had a value.
-    """
-
-    fingerprint: str
-    heads: tuple[str | None, ...]
-
-    @staticmethod
-    def of(fingerprint: str, steps: int, key_group: str, heads: Mapping[str, str]) -> CommittedHeads:
-        """Return those of a key group, from heads by directory."""
-        return CommittedHeads(fingerprint, tuple(heads.get(directory_of(step, key_group)) for step in range(steps)))
-
-    def text(self) -> str:
-        """Return it as text: ASCII, no spaces, less than 70 characters for each step."""
-        return ",".join((self.fingerprint, *(head or "-" for head in self.heads)))
-
-    @staticmethod
-    def parse(text: str) -> CommittedHeads:
-        """Return it from its text.
-
-        Raises:
-            ValueError: the text is malformed.
-        """
-        fingerprint, *heads = text.split(",")
-        for head in heads:
-            if head != "-":
-                StateVersion.parse(head)
-        return CommittedHeads(fingerprint, tuple(None if head == "-" else head for head in heads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +136,6 @@ def schema_text(schema: pa.Schema, ttl_ms: int) -> str:
 def fingerprint_of(schemas: Iterable[str]) -> str:
     """Return what tells the columns of the states of a query from others, in 12 characters."""
     return hashlib.sha256("\n".join(schemas).encode()).hexdigest()[:12]
-
-
-def directory_of(step: int, key_group: str) -> str:
-    """Return the directory of the state of a step and a key group, below that of all states."""
-    name = quote(key_group, safe="")
-    if len(name) > _MAX_NAME_LENGTH:
-        name = f"{name[:_MAX_NAME_LENGTH]}-{hashlib.sha256(key_group.encode()).hexdigest()[:16]}"
-    # Files whose names begin with a dot are not listed.
-    return f"{step}/{'%2E' + name[1:] if name.startswith('.') else name}"
 
 
 def _heads(parsed: object) -> dict[str, str]:

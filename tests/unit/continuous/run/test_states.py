@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.checkpoint.state_names import CommittedHeads
 from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.run.states import QueryStates
 from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, VersionFiles, delta_bytes
-from pyspark_kafka.continuous.state.versions import CommittedHeads, fingerprint_of
+from pyspark_kafka.continuous.state.versions import fingerprint_of
 from pyspark_kafka.continuous.task.stages import MapWithState
 from pyspark_kafka.errors import CheckpointError, ConnectorError, ContractError, StateError
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion, directory_of
 from pyspark_kafka.continuous.state.versions import (
     MAX_COMMITTED_STATES,
-    CommittedHeads,
     StatePlan,
-    StateVersion,
     StateVersions,
-    directory_of,
     fingerprint_of,
     schema_text,
 )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint.continuous_files import VERSIONS
-from pyspark_kafka.continuous.state.versions import CommittedHeads, StateVersion, directory_of
+from pyspark_kafka.checkpoint.state_names import STATES, CommittedHeads, StateVersion, directory_of
 from pyspark_kafka.errors import listed
 from pyspark_kafka.operations.checkpoints.verify.findings import Severity
 from pyspark_kafka.sink.source_positions import committed_states
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.operations.checkpoints.verify.expectation import Expectation
     from pyspark_kafka.operations.checkpoints.verify.file_judge import FileJudge
 
-_STATES = "continuous/state"
 _ADVICE = (
-    f"Restore the directory {_STATES} from a copy that is as new as the positions. Without one, rewind the checkpoint "
+    f"Restore the directory {STATES} from a copy that is as new as the positions. Without one, rewind the checkpoint "
     "to an epoch whose state is there: records since then are written again."
 )
 
@@ -85,7 +84,7 @@ def _missing(judge: FileJudge, heads: Mapping[str, str]) -> list[str]:
     """Return the versions of which the first file is not there."""
     missing = []
     for directory, text in sorted(heads.items()):
-        name = f"{_STATES}/{directory}/{StateVersion.parse(text).stem}.0.delta"
+        name = f"{STATES}/{directory}/{StateVersion.parse(text).stem}.0.delta"
         is_there = judge.attempt(name, Severity.WARNING, partial(_is_there, judge, name))
         if is_there is False:
             missing.append(f"{directory}/{text}")
@@ -93,4 +92,4 @@ def _missing(judge: FileJudge, heads: Mapping[str, str]) -> list[str]:
 
 
 def _is_there(judge: FileJudge, name: str) -> bool:
-    return judge.checkpoint.files.facts(name) is not None
+    return judge.checkpoint.files.status(name) is not None

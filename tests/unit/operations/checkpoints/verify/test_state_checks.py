@@ -10,8 +10,8 @@ import pytest
 from kit.checkpoint_files import write_checkpoint
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint.continuous_files import VERSIONS
+from pyspark_kafka.checkpoint.state_names import CommittedHeads
 from pyspark_kafka.client.transactions.group_positions import GroupPosition
-from pyspark_kafka.continuous.state.versions import CommittedHeads
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.verify.cluster_snapshot import ClusterSnapshot
