@@ -89,28 +89,31 @@ def test_continuous_query_starts_at_the_place_and_reads_each_record_once(
     await_committed(bootstrap_servers, target, [b"%d" % number for number in [*range(30), *range(25, 30)]])
 
 
+@pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.full("The weaker guarantee")), "exactly_once"]
+)
 def test_state_of_a_continuous_query_is_that_of_its_epoch(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, guarantee: str
 ) -> None:
     source, target, second, third = (make_topic() for _ in range(4))
     place, forked, dropped = tmp_path / "query", tmp_path / "forked", tmp_path / "dropped"
     for first in (0, 10, 20):
         produce(bootstrap_servers, source, numbers(first, first + 10))
-        run(spark, bootstrap_servers, source, target, place, state=True)
+        run(spark, bootstrap_servers, source, target, place, state=True, deliveryGuarantee=guarantee)
     history = read_checkpoint(str(place)).history
     ends = {each: planned.entry.of_source(0) for each in history.finished if (planned := history.get(each)) is not None}
     epoch = max(each for each, end in ends.items() if json.loads(end or "")[source]["0"] == 10)
     told = command("fork", place, forked, "--batch", epoch, servers=bootstrap_servers)
     assert told["state"] == "carried"
-    run(spark, bootstrap_servers, source, second, forked, state=True)
+    run(spark, bootstrap_servers, source, second, forked, state=True, deliveryGuarantee=guarantee)
     await_committed(bootstrap_servers, second, [b"%d %d" % (number, number + 1) for number in range(10, 30)])
     at = ("--offsets", json.dumps({source: {"0": 25}}))
     assert command("fork", place, dropped, *at, "--drop-state", servers=bootstrap_servers)["state"] == "dropped"
-    run(spark, bootstrap_servers, source, third, dropped, state=True)
+    run(spark, bootstrap_servers, source, third, dropped, state=True, deliveryGuarantee=guarantee)
     await_committed(bootstrap_servers, third, [b"%d %d" % (number, number - 24) for number in range(25, 30)])
     assert command("rewind", place, "--batch", epoch, "--force", servers=bootstrap_servers)["state"] == "carried"
     fourth = make_topic()
-    run(spark, bootstrap_servers, source, fourth, place, state=True)
+    run(spark, bootstrap_servers, source, fourth, place, state=True, deliveryGuarantee=guarantee)
     await_committed(bootstrap_servers, fourth, [b"%d %d" % (number, number + 1) for number in range(10, 30)])
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kit.administration import create_partitions
+from kit.administration import create_partitions, create_topic, delete_topics
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
 from kit.waiting import eventually
@@ -86,7 +86,7 @@ class Counts:
 
     def is_exact(self) -> bool:
         """Whether each record is there once, with its count."""
-        found = Counter((each.key, each.value) for each in consume_committed(self.servers, self.target))
+        found = Counter((each.key or b"", each.value or b"") for each in consume_committed(self.servers, self.target))
         wanted = Counter(
             (b"k%d" % key, b"%d %d" % (n, n)) for key, last in self.sent.items() for n in range(1, last + 1)
         )
@@ -343,3 +343,65 @@ def test_second_driver_continues_with_the_counts_of_the_first(
     second.processAllAvailable()
     second.stop()
     counts.check()
+
+
+def test_topic_that_is_recreated_begins_with_an_empty_state(
+    spark: SparkSession, bootstrap_servers: str, client: KafkaClient, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    counts = Counts(bootstrap_servers, make_topic, tmp_path / "checkpoint", partitions=2)
+    counts.add(20)
+    first = counts.start(spark)
+    first.processAllAvailable()
+    first.stop()
+    assert first.exception() is None
+    counts.check()
+    delete_topics(client, [counts.source])
+    create_topic(client, counts.source, partitions=2)
+    before, counts.target = counts.target, make_topic(partitions=2)
+    assert before != counts.target
+    counts.sent.clear()
+    counts.add(20)
+    again = counts.start(spark, failOnDataLoss="false")
+    again.processAllAvailable()
+    counts.add(20)
+    again.processAllAvailable()
+    again.stop()
+    assert again.exception() is None
+    counts.check()
+
+
+def test_state_is_refused_after_micro_batches_have_moved_the_checkpoint(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    counts = Counts(bootstrap_servers, make_topic, tmp_path / "checkpoint")
+    counts.add(20)
+    first = counts.start(spark)
+    first.processAllAvailable()
+    first.stop()
+    assert first.exception() is None
+
+    def run_micro_batches() -> None:
+        query = (
+            spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", counts.servers)
+            .option("subscribe", counts.source).load().select("key", "value")
+            .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", counts.servers)
+            .option("topic", counts.target).option("checkpointLocation", str(counts.checkpoint))
+            .trigger(availableNow=True).start()
+        )  # fmt: skip
+        assert query.awaitTermination(120)
+
+    # Without a record they move nothing, and the state is that of the position.
+    run_micro_batches()
+    counts.add(10)
+    second = counts.start(spark)
+    second.processAllAvailable()
+    second.stop()
+    assert second.exception() is None
+    counts.check()
+    counts.add(10)
+    run_micro_batches()
+    with pytest.raises(
+        StateError, match=r"It was written by a query without this state, or by micro-batches"
+    ) as caught:
+        counts.start(spark).awaitTermination(120)
+    assert caught.value.condition == "STATE_EPOCH_MISSING"

@@ -61,9 +61,7 @@ class Slot:
         self.head = version
         self.parts = 0
         self.deltas += 1
-        is_due = self.deltas >= _MAX_DELTAS or (
-            self.deltas >= _MIN_DELTAS and self.delta_bytes * 2 >= self.whole_bytes
-        )
+        is_due = self.deltas >= _MAX_DELTAS or (self.deltas >= _MIN_DELTAS and self.delta_bytes * 2 >= self.whole_bytes)
         if is_due:
             self.deltas = self.delta_bytes = 0
         return is_due
