@@ -68,6 +68,8 @@ class LaneRecord:
         partitions: the partitions of which the group has a position, with the ids of their topics.
         former: of partitions of recreated topics, the position of the checkpoint that is of the former topic: while the
             checkpoint has that one, the position of the group counts, though it may be less.
+        left: partitions that the last plan did not have, with the ids of their topics: as long as the checkpoint has
+            them, the group may be ahead of it, and their topics may be recreated.
     """
 
     owner: str
@@ -76,6 +78,32 @@ class LaneRecord:
     lanes: int = 0
     partitions: Mapping[TopicPartition, str] = field(default_factory=dict)
     former: Mapping[TopicPartition, int] = field(default_factory=dict)
+    left: Mapping[TopicPartition, str] = field(default_factory=dict)
+
+    def tracked(self, checkpoint: Mapping[TopicPartition, int]) -> list[tuple[TopicPartition, str]]:
+        """Return the partitions whose positions in the group count, with the ids of their topics, sorted."""
+        left = {tp: topic_id for tp, topic_id in self.left.items() if tp in checkpoint}
+        return sorted({**left, **self.partitions}.items())
+
+    def planned(
+        self, checkpoint: Mapping[TopicPartition, int], partitions: Mapping[TopicPartition, str], lanes: int
+    ) -> LaneRecord:
+        """Return the record for a run.
+
+        Args:
+            checkpoint: the position that the checkpoint has now.
+            partitions: those of the plan, with the ids of their topics.
+            lanes: the number of lanes.
+        """
+        tracked = dict(self.tracked(checkpoint))
+        former = {
+            tp: before
+            for tp, topic_id in partitions.items()
+            if (before := checkpoint.get(tp)) is not None
+            and (self.former.get(tp) == before or not is_same(tracked.get(tp, topic_id), topic_id))
+        }
+        left = {tp: topic_id for tp, topic_id in tracked.items() if tp in checkpoint and tp not in partitions}
+        return replace(self, lanes=max(lanes, self.lanes), partitions=partitions, former=former, left=left)
 
     def known(self, checkpoint: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the positions of the checkpoint without those of former topics."""
@@ -143,7 +171,7 @@ def merge_positions(
     start = dict(checkpoint)
     known = checkpoint if record is None else record.known(checkpoint)
     lost: list[TopicPartition] = []
-    for topic_partition, recorded in sorted(({} if record is None else record.partitions).items()):
+    for topic_partition, recorded in () if record is None else record.tracked(checkpoint):
         now = topic_ids.get(topic_partition.topic)
         if now is not None and not is_same(now, recorded):
             continue
@@ -184,7 +212,7 @@ def committed_states(
     """
     states: dict[TopicPartition, str | None] = {}
     known = record.known(checkpoint)
-    for topic_partition, recorded in sorted(record.partitions.items()):
+    for topic_partition, recorded in record.tracked(checkpoint):
         now = topic_ids.get(topic_partition.topic)
         if now is not None and not is_same(now, recorded):
             states[topic_partition] = None

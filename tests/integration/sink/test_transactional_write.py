@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPythonPartition
 
-from kit.administration import create_topic
+from kit.administration import create_topic, delete_topics
 from kit.independent_client import await_committed, consume_all, consume_committed
 from kit.reading import client_of, options_for
 from kit.waiting import eventually
@@ -269,3 +269,75 @@ def test_another_cluster_is_refused(kafka: EmbeddedKafka, older_kafka: EmbeddedK
     with pytest.raises(CapabilityError, match="a transaction cannot span both") as raised:
         query.write(source=older_kafka.bootstrap_servers).takeOver()
     assert raised.value.condition == "EXACTLY_ONCE_OTHER_CLUSTER"
+
+
+def run_with_states(
+    query: Query, start: KafkaSourceOffset, epoch: int, *states: str
+) -> tuple[KafkaSourceOffset, dict[str, str | None], SourceOffsetsWriter]:
+    """Begin a run of one lane; return where it begins, the states of the sink, and the lane."""
+    write = query.write()
+    write.takeOver()
+    begin = KafkaSourceOffset.from_json(write.committedOffset(start))
+    found = dict(write.committedStates(epoch))
+    write.prepareStates({f"{query.source}-{number}": state for number, state in enumerate(states)})
+    write.prepareLanes(begin, 1)
+    writer = write.createStreamingWriterFactory(PhysicalWriteInfo(1)).createWriter(0, 0, 0)
+    assert isinstance(writer, SourceOffsetsWriter)
+    query.writers.append(writer)
+    return begin, found, writer
+
+
+def test_states_are_committed_with_the_positions_and_not_without_them(query: Query) -> None:
+    first, second = f"{query.source}-0", f"{query.source}-1"
+    _, found, lane = run_with_states(query, query.at(0, 0), -1, "x", "y")
+    assert found == {}
+    put(lane, b"a")
+    lane.setStates({first: "x1", second: "y"})
+    lane.commitEpoch(0, query.position(p0=1, p1=0))
+    # The state of a position that has not moved is committed as well.
+    lane.setStates({first: "x1", second: "y1"})
+    lane.commitEpoch(1, query.position(p0=1, p1=0))
+    # One that is not committed: its lane dies.
+    lane.setStates({first: "x2", second: "y2"})
+    put(lane, b"lost")
+    begin, found, lane = run_with_states(query, query.at(0, 0), -1, "x1", "y1")
+    assert (begin, found) == (query.at(1, 0), {first: "x1", second: "y1"})
+    lane.abort()
+    # The checkpoint has epoch 0, and then both.
+    assert run_with_states(query, query.at(1, 0), 0, "x1", "y1")[1] == {second: "y1"}
+    assert run_with_states(query, query.at(1, 0), 1, "x1", "y1")[1] == {}
+    assert query.visible() == [b"a"]
+
+
+def test_states_at_the_start_of_a_run_are_there_before_any_lane_commits(query: Query) -> None:
+    first = f"{query.source}-0"
+    run_with_states(query, query.at(4, 0), 7, "x", "y")
+    begin, found, _ = run_with_states(query, query.at(2, 0), 7, "x", "y")
+    # The checkpoint is an older one.
+    assert (begin, found) == (query.at(4, 0), {first: "x"})
+
+
+def test_recreated_topic_continues_where_its_lanes_have_committed(query: Query) -> None:
+    first, second = f"{query.source}-0", f"{query.source}-1"
+    _, _, lane = run_with_states(query, query.at(9, 0), -1, "x", "y")
+    lane.setStates({first: "x1", second: "y"})
+    lane.commitEpoch(0, query.position(p0=12, p1=0))
+    lane.close()
+    with client_of(query.servers) as client:
+        delete_topics(client, [query.source])
+        create_topic(client, query.source, 2)
+    write = query.write()
+    write.takeOver()
+    write.committedOffset(query.at(9, 0))
+    assert write.committedStates(0) == {first: None, second: None}
+    # The source begins with the new topic, as the source decides.
+    write.prepareStates({first: "-", second: "-"})
+    write.prepareLanes(query.at(0, 0), 1)
+    lane = write.createStreamingWriterFactory(PhysicalWriteInfo(1)).createWriter(0, 0, 0)  # type: ignore[assignment]
+    query.writers.append(lane)
+    lane.setStates({first: "n", second: "-"})
+    lane.commitEpoch(1, query.position(p0=3, p1=0))
+    # The driver has died: the checkpoint still has the position in the former topic.
+    begin, found, _ = run_with_states(query, query.at(9, 0), 0, "n", "-")
+    assert begin == query.at(3, 0)
+    assert found == {first: "n", second: "-"}

@@ -171,3 +171,32 @@ def test_position_of_a_recreated_topic_counts_while_the_checkpoint_has_that_of_t
     # Once the checkpoint has read the new topic.
     assert merge_positions({A0: 50, A1: 3}, group, after, IDS) == {A0: 50, A1: 3}
     assert committed_states({A0: 50, A1: 3}, group, after, IDS, 5) == {}
+
+
+def test_partition_that_the_last_plan_did_not_have_counts_as_long_as_the_checkpoint_has_it() -> None:
+    after = replace(record(A0), left={B0: "id-b"})
+    group = {A0: stateful(6, "5"), B0: stateful(8, "5", topic_id="id-b")}
+    assert merge_positions({A0: 5, B0: 7}, group, after, IDS) == {A0: 6, B0: 8}
+    assert committed_states({A0: 5, B0: 7}, group, after, IDS, 4) == {A0: "s", B0: "s"}
+    # If it comes back later, it is read from its beginning.
+    assert merge_positions({A0: 5}, group, after, IDS) == {A0: 6}
+    assert committed_states({A0: 5}, group, after, IDS, 4) == {A0: "s"}
+    # Or its topic was recreated.
+    assert merge_positions({A0: 5, B0: 7}, group, after, {**IDS, "b": "new"}) == {A0: 6, B0: 7}
+    assert committed_states({A0: 5, B0: 7}, group, after, {**IDS, "b": "new"}, 4) == {A0: "s", B0: None}
+
+
+def test_record_of_a_run_knows_what_the_checkpoint_has_from_before() -> None:
+    ids = {A0: "id-a", B0: "id-b"}
+    first = LaneRecord("owner", "group", "prefix").planned({}, ids, 2)
+    assert (first.lanes, first.partitions, first.former, first.left) == (2, ids, {}, {})
+    # B was deleted, and A recreated.
+    second = first.planned({A0: 5, B0: 7}, {A0: "new"}, 1)
+    assert (second.lanes, second.partitions, second.former, second.left) == (
+        2, {A0: "new"}, {A0: 5}, {B0: "id-b"},
+    )  # fmt: skip
+    # The same plan again; then B comes back before the checkpoint has an epoch without it.
+    assert second.planned({A0: 5, B0: 7}, {A0: "new"}, 1) == second
+    third = second.planned({A0: 5, B0: 7}, {A0: "new", B0: "other"}, 1)
+    assert (third.former, third.left) == ({A0: 5, B0: 7}, {})
+    assert second.planned({A0: 2}, {A0: "new", B0: "other"}, 1).former == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.checkpoint.continuous_files import OWNER, read_owner
 from pyspark_kafka.errors import CheckpointError
@@ -11,6 +11,8 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.sink.source_positions import LaneRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark_kafka.checkpoint.files import CheckpointFiles
 
 NAME = "continuous/transactions"
@@ -47,11 +49,7 @@ class LaneRecordFile:
             parsed = json.loads(data)
             if parsed["v"] != _VERSION:
                 raise ValueError(f"its version is {parsed['v']}")  # noqa: TRY301 - one place says what is wrong
-            partitions = {
-                TopicPartition(topic, int(number)): str(entry["id"])
-                for topic, entry in parsed["topics"].items()
-                for number in entry["partitions"]
-            }
+            partitions, left = (_parse_ids(topics) for topics in (parsed["topics"], parsed.get("left", {})))
             lanes = int(parsed["lanes"])
             if not 0 <= lanes <= _MAX_LANES:
                 raise ValueError(f"it has {lanes} lanes")  # noqa: TRY301 - as above
@@ -60,9 +58,8 @@ class LaneRecordFile:
                 for topic, offsets in parsed.get("former", {}).items()
                 for number, offset in offsets.items()
             }
-            return LaneRecord(
-                str(parsed["owner"]), str(parsed["group"]), str(parsed["prefix"]), lanes, partitions, former
-            )
+            owner, group_id, prefix = (str(parsed[name]) for name in ("owner", "group", "prefix"))
+            return LaneRecord(owner, group_id, prefix, lanes, partitions, former, left)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise CheckpointError(
                 f"{NAME} of checkpoint {self._files.shown} is malformed: {error!r}. Nothing was read.",
@@ -73,11 +70,6 @@ class LaneRecordFile:
 
     def write(self, record: LaneRecord) -> None:
         """Replace the record: durable when it returns."""
-        topics: dict[str, dict[str, object]] = {}
-        numbers: dict[str, list[int]] = {}
-        for topic_partition, topic_id in sorted(record.partitions.items()):
-            numbers.setdefault(topic_partition.topic, []).append(topic_partition.partition)
-            topics[topic_partition.topic] = {"id": topic_id, "partitions": numbers[topic_partition.topic]}
         former: dict[str, dict[str, int]] = {}
         for topic_partition, offset in sorted(record.former.items()):
             former.setdefault(topic_partition.topic, {})[str(topic_partition.partition)] = offset
@@ -87,7 +79,25 @@ class LaneRecordFile:
             "group": record.group_id,
             "prefix": record.prefix,
             "lanes": record.lanes,
-            "topics": topics,
+            "topics": _ids_by_topic(record.partitions),
             **({"former": former} if former else {}),
+            **({"left": _ids_by_topic(record.left)} if record.left else {}),
         }
         self._files.replace(NAME, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def _parse_ids(topics: Mapping[str, Any]) -> dict[TopicPartition, str]:
+    return {
+        TopicPartition(topic, int(number)): str(entry["id"])
+        for topic, entry in topics.items()
+        for number in entry["partitions"]
+    }
+
+
+def _ids_by_topic(partitions: Mapping[TopicPartition, str]) -> dict[str, dict[str, object]]:
+    topics: dict[str, dict[str, object]] = {}
+    numbers: dict[str, list[int]] = {}
+    for topic_partition, topic_id in sorted(partitions.items()):
+        numbers.setdefault(topic_partition.topic, []).append(topic_partition.partition)
+        topics[topic_partition.topic] = {"id": topic_id, "partitions": numbers[topic_partition.topic]}
+    return topics

@@ -168,7 +168,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         """Return the later one of checkpoint and group, partition by partition."""
         self._checkpoint = KafkaSourceOffset.from_json(start.json()).partitions
         record = self._taken_over()
-        self._ids_now = self._topic_ids({tp.topic for tp in record.partitions})
+        self._ids_now = self._topic_ids({tp.topic for tp, _ in record.tracked(self._checkpoint)})
         return KafkaSourceOffset(merge_positions(self._checkpoint, self._group, record, self._ids_now)).json()
 
     def committedStates(self, epoch: int) -> Mapping[str, str | None]:
@@ -217,8 +217,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         partitions = {tp: note.topic_id for tp, note in notes.items()}
         # Read again: what another driver has written meanwhile must not be written over.
         found = self._own()
-        former = self._former(found, partitions)
-        self._record = replace(found, lanes=max(lanes, found.lanes), partitions=partitions, former=former)
+        self._record = found.planned(self._checkpoint, partitions, lanes)
         self._file.write(self._record)
         self._factory = replace(
             self._factory,
@@ -226,16 +225,6 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             topic_ids=topic_ids,
             positions={tp: (offset, notes[tp].state) for tp, offset in positions.items()},
         )
-
-    def _former(self, record: LaneRecord, partitions: Mapping[TopicPartition, str]) -> dict[TopicPartition, int]:
-        """Return the positions of the checkpoint that are of former topics, until the checkpoint has others."""
-        found = {}
-        for topic_partition, topic_id in partitions.items():
-            before = self._checkpoint.get(topic_partition)
-            is_other = not is_same(record.partitions.get(topic_partition, topic_id), topic_id)
-            if before is not None and (is_other or record.former.get(topic_partition) == before):
-                found[topic_partition] = before
-        return found
 
     def idleEpochSeconds(self) -> float:
         """Return an hour: brokers forget what is not renewed, after a week where they are not set otherwise."""

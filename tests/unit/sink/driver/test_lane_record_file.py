@@ -21,7 +21,8 @@ def test_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert file.read() is None
     partitions = {TopicPartition("ä", 10): "-", TopicPartition("ä", 2): "-", TopicPartition("b", 0): "id"}
     former = {TopicPartition("ä", 2): 90, TopicPartition("ä", 10): 7}
-    written = LaneRecord("owner", "group", "prefix", 3, partitions, former)
+    left = {TopicPartition("c", 1): "id-c"}
+    written = LaneRecord("owner", "group", "prefix", 3, partitions, former, left)
     file.write(LaneRecord("before", "group", "prefix"))
     file.write(written)
     assert file.read() == written
