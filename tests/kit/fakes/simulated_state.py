@@ -22,7 +22,7 @@ from kit.fakes.simulated_query import RunFailedError
 from kit.fakes.simulated_transactions import SimulatedBrokers, TransactionalSimulation
 from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.run import states as driver_states
-from pyspark_kafka.continuous.state import lane_state, slot
+from pyspark_kafka.continuous.state import lane_state, slot, version_files
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.continuous.task.stages import MapWithState
@@ -115,6 +115,7 @@ class StatefulSimulation(TransactionalSimulation):
                 (lane_state, "LocalDirectory", lambda: SimpleNamespace(path=str(next(numbers)), remove=lambda: None)),
                 (lane_state, "KeyedState", lambda path, **_: _Store(stores.setdefault(path, {}))),
                 (lane_state, "ThreadPoolExecutor", _AtOnce),
+                (version_files, "ThreadPoolExecutor", _AtOnce),
                 (slot, "_MIN_DELTAS", 3),
                 (slot, "EPOCHS_KEPT", _EPOCHS_KEPT),
                 (driver_states, "EPOCHS_KEPT", _EPOCHS_KEPT),
@@ -277,6 +278,12 @@ class _AtOnce:
 
     def __init__(self, *_: Any) -> None:
         """Nothing is started."""
+
+    def __enter__(self) -> _AtOnce:  # noqa: PYI034 - typing.Self needs Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left."""
 
     def submit(self, function: Callable[..., Any], *given: Any) -> Any:
         result = function(*given)

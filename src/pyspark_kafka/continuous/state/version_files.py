@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from pyspark_kafka.checkpoint.state_names import STATES, StateVersion
 from pyspark_kafka.errors import StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark_kafka.checkpoint import CheckpointFiles
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # Files that a checkpoint of the last 100 epochs can need stay, and those of epochs that are still open.
 EPOCHS_KEPT = 110
 _HEAD = struct.Struct(">4sI")
+_AT_A_TIME = 8
 _MAGIC = b"PKS1"
 _SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 # A chain of more versions is not one that this program has written.
@@ -96,9 +97,15 @@ class VersionFiles:
         """Write a part of the changes of an epoch, as `delta_bytes` returns them, durably."""
         self._files.replace(_name(directory, f"{stem}.{part}.delta"), data)
 
-    def write_deltas(self, deltas: Iterable[tuple[str, str, int, bytes]]) -> None:
-        """Write parts of changes, durably; on a store at once."""
-        self._files.side_by_side(*(partial(self.write_delta, *each) for each in deltas))
+    def write_deltas(self, deltas: Sequence[tuple[str, str, int, bytes]]) -> None:
+        """Write parts of changes, durably, several at a time: each waits for the disk, or for a store."""
+        if len(deltas) < 2:
+            for each in deltas:
+                self.write_delta(*each)
+            return
+        with ThreadPoolExecutor(min(len(deltas), _AT_A_TIME), "state-files") as pool:
+            for future in [pool.submit(self.write_delta, *each) for each in deltas]:
+                future.result()
 
     def write_whole_part(self, directory: str, version: StateVersion, part: int, changes: Changes) -> int:
         """Write a part of the whole state, durably, and return its size in bytes."""
