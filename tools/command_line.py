@@ -23,7 +23,6 @@ FINDINGS = {
     "checkpoint diff": "The checkpoints differ.",
     "checkpoint verify": "A fault was found.",
     "lag": "A threshold is exceeded, or a partition has a fault.",
-    "topics create": "With `--if-not-exists`: the topic exists, and its number of partitions or its replication differs.",
     "transactions abort": "There was no open transaction, or you answered no.",
 }
 _HEAD = """# The command line
@@ -43,7 +42,7 @@ has `--json`.
 | --- | --- | --- | --- | --- |
 """
 _TAIL = """
-Other administration, such as descriptions, configurations, sizes and deletion of topics, is done by Kafka's own tools, or by
+Other administration, such as creation, configuration and deletion of topics, is done by Kafka's own tools, or by
 `python -m kafka.admin`, the program of kafka-python, which this package installs.
 
 ## A connection
@@ -82,7 +81,7 @@ its normal status; `tail` and `lag --watch` end with status 0.
 
 
 def commands(group: Any = None, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Return all commands of the program by name, `topics list`, in ascending order."""
+    """Return all commands of the program by name, `transactions list`, in ascending order."""
     group = typer.main.get_command(app) if group is None else group
     for word, command in sorted(group.commands.items()):
         full = f"{name} {word}".strip()

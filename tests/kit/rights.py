@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SOURCE, TARGET, COMMITS, QUERY = "orders", "copies", "pyspark_kafka_commits", "QUERY_ID"
-GROUP, NEW = f"{SOURCE}-query", f"new-{SOURCE}"
+GROUP = f"{SOURCE}-query"
 BEGIN, END = "<!-- rights: begin -->", "<!-- rights: end -->"
 _USER, _SERVERS = "User:alice", "kafka-1:9092"
 _NOUNS = {"cluster": "cluster", "group": "group", "topic": "topic", "transactional-id": "transactional id"}
@@ -153,20 +153,6 @@ FEATURES = (
         optional=(READ_SOURCE, _SEE_CONFIG, _SEE_DISKS),
         note="The optional rights are for the same figures. Brokers leave out positions in topics without the right "
         "to describe them silently.",
-    ),
-    Feature(
-        "topics-list",
-        "`pyspark-kafka topics list`",
-        (),
-        optional=(_SEE_SOURCE,),
-        note="It shows what the user may see: topics without the right are left out silently.",
-    ),
-    Feature(
-        "topics-create",
-        f"`pyspark-kafka topics create {NEW}`",
-        (Right("Create", "topic", NEW), Right("Describe", "topic", NEW)),
-        note="To describe it is the look at what was created: without that right the topic is created, and the "
-        "command fails afterwards.",
     ),
     Feature(
         "tail",

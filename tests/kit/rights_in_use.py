@@ -22,7 +22,7 @@ from kit.rights import COMMITS, QUERY, SOURCE, TARGET, feature, renamed
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId
-from pyspark_kafka.connector import LogicalWriteInfo, PhysicalWriteInfo, SourceOffsetsWriter
+from pyspark_kafka.connector import DataWriter, LogicalWriteInfo, PhysicalWriteInfo, SourceOffsetsWriter
 from pyspark_kafka.connector.filters import GreaterThan
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.model import TopicPartition
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
     from pyspark_kafka.client.wire.missing_rights import Right
-    from pyspark_kafka.connector import DataWriter
     from pyspark_kafka.testing import EmbeddedKafka
 
 _SCHEMA = pa.schema([("value", pa.binary())])
@@ -258,10 +257,6 @@ class Trial:
         commit_positions(self.kafka.bootstrap_servers, group, {(self.names[SOURCE], 0): 0})
         return self.run("lag", "--group", group)
 
-    def create_topic(self) -> Result:
-        """Create a topic."""
-        return self.run("topics", "create", renamed(feature("topics-create").rights[0], self.names).name)
-
     def look_at_topic(self, *command: str) -> Result:
         """Run a command with the source topic as its argument."""
         return self.run(*command, self.names[SOURCE])
@@ -336,7 +331,6 @@ TRIALS: tuple[tuple[str, str, Callable[[Trial], None]], ...] = (
 LOOKS: tuple[tuple[str, Callable[[Trial], Result]], ...] = (
     ("lag", Trial.look_at_checkpoint),
     ("lag-group", Trial.look_at_group),
-    ("topics-create", Trial.create_topic),
     ("tail", lambda trial: trial.look_at_topic("tail")),
     ("tail", lambda trial: trial.look_at_topic("tail", "--from", "earliest", "--grep", "v")),
 )

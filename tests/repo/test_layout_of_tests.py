@@ -28,7 +28,7 @@ MIRRORED: dict[str, set[str]] = {
     "cli/checkpoints": set(),
     "cli/common": set(),
     "cli/lag": set(),
-    "cli/topics": set(),
+    "cli/tail": set(),
     "client": set(),
     "client/cluster": set(),
     "client/fetch": set(),

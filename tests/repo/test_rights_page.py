@@ -18,7 +18,7 @@ def test_page_shows_the_table_that_is_tested() -> None:
 
 
 def test_each_feature_of_the_table_is_tried() -> None:
-    looks = {key for key, _ in LOOKS} | {"list", "topics-list"}
+    looks = {key for key, _ in LOOKS} | {"list"}
     assert {each.key for each in FEATURES} == {key for key, _, _ in TRIALS} | looks
 
 

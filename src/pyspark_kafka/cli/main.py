@@ -14,8 +14,7 @@ from pyspark_kafka.cli.common.outcome import ExitStatus, status_of
 from pyspark_kafka.cli.common.pipes import outliving_readers
 from pyspark_kafka.cli.lag.command import lag
 from pyspark_kafka.cli.report.command import report
-from pyspark_kafka.cli.topics import app as topics
-from pyspark_kafka.cli.topics.tail import tail
+from pyspark_kafka.cli.tail.command import tail
 from pyspark_kafka.cli.transactions import app as transactions
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.version import __version__
@@ -30,7 +29,6 @@ app = typer.Typer(
 )
 
 app.add_typer(checkpoints.app, name="checkpoint")
-app.add_typer(topics.app, name="topics")
 app.add_typer(transactions.app, name="transactions")
 app.command()(check)
 app.command()(report)

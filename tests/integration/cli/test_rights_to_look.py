@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,15 +82,3 @@ def test_command_shows_the_rest_and_names_the_optional_right_that_is_missing(
     done = run(trial)
     assert trial.names[SOURCE] in done.stdout, told(done)
     assert is_granted_by(done, missing), told(done)
-
-
-def test_topics_are_listed_as_far_as_the_user_may_see_them(guarded: Guarded, tmp_path: Path) -> None:
-    trial, _ = guarded.trial("topics-list", tmp_path)
-    (topic,) = (renamed(right, trial.names) for right in feature("topics-list").optional)
-    seen: list[list[str]] = []
-    for rights in ([], [topic]):
-        guarded.acls.put(rights)
-        done = trial.run("topics", "list", "--json")
-        assert done.exit_code == 0, told(done)
-        seen.append([each["topic"] for each in json.loads(done.stdout)])
-    assert seen == [[], [topic.name]]

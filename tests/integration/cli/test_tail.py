@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kit.fakes.schema_registry import SchemaRegistryServer
     from kit.fixtures.broker import TopicMaker
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.testing import EmbeddedKafka
 
 NOW_MS = 1_767_225_600_000
 _PROGRAM = (sys.executable, "-m", "pyspark_kafka.cli", "tail")
@@ -333,17 +334,19 @@ def test_program_that_reads_enough_ends_it_quietly(bootstrap_servers: str, make_
     tail.stderr.close()
 
 
-def test_secured_cluster_is_read_with_a_file_of_properties(secured_kafka: Any, tmp_path: Path) -> None:
+def test_secured_cluster_is_read_with_the_options_of_every_place(secured_kafka: EmbeddedKafka, tmp_path: Path) -> None:
     name = f"tail-{time.time_ns()}"
     secured_kafka.create_topic(name, 1)
     produce(secured_kafka.bootstrap_servers, name, [Record(b"k", b"v")])
-    file = tmp_path / "client.properties"
+    properties, options = tmp_path / "client.properties", tmp_path / "options.json"
     given = secured_kafka.client_options("SASL_SSL", "alice")
     lines = {key.removeprefix("kafka."): value.replace("\\", "\\\\") for key, value in given.items()}
-    file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-    done = invoke("tail", name, "--config", str(file))
-    assert (done.exit_code, warnings_of(done)) == (0, "")
-    assert done.stdout.endswith(f"  {name}-0  0  k  v\n")
+    properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+    options.write_text(json.dumps({**given, "subscribe": "orders", "startingOffsets": "earliest"}))
+    for place in (["--config", str(properties)], ["--options", str(options)], [f"-o{k}={v}" for k, v in given.items()]):
+        done = invoke("tail", name, *place)
+        assert (done.exit_code, warnings_of(done)) == (0, "")
+        assert done.stdout.endswith(f"  {name}-0  0  k  v\n")
     refused = invoke("tail", name, *[f"-o{k}={v}" for k, v in secured_kafka.client_options("SASL_SSL", "bob").items()])
     assert refused.exit_code == 2
     assert "AUTHORIZATION_FAILED" in refused.stderr

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafka.cli.topics.tail_text import part_text, time_text, to_json, to_line
+from pyspark_kafka.cli.tail.text import part_text, time_text, to_json, to_line
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import AtTimestamp
 from pyspark_kafka.operations.tail.request import parse_start

@@ -134,7 +134,7 @@ class _Printer:
         self._console = Console(soft_wrap=True, highlight=False)
 
     def show(self, record: ShownRecord) -> None:
-        from pyspark_kafka.cli.topics.tail_text import to_json, to_line  # noqa: PLC0415 - as above
+        from pyspark_kafka.cli.tail.text import to_json, to_line  # noqa: PLC0415 - as above
 
         if self._as_json:
             print(json.dumps(to_json(record, utc=self._utc)), flush=True)
