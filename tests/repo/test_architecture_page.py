@@ -32,6 +32,10 @@ QUESTIONS = {
         ("client/idle_pool.py", "IdlePool"),
         ("client/cluster/broker_connections.py", "Connections"),
     ],
+    "Where is a password proved to a broker?": [("client/login/scram.py", "ScramMechanism")],
+    "How does a bad record become a dead letter?": [("spark/dead_letters/letters.py", "dead_letters")],
+    "Who writes a fork of a checkpoint?": [("operations/checkpoints/forking/apply.py", "apply_fork")],
+    "Where do the numbers in Prometheus come from?": [("spark/metrics/export/prometheus.py", "KafkaCollector")],
     "Which test fails if the abort filter is wrong?": [
         (
             "tests/unit/records/test_abort_filter.py",
