@@ -194,7 +194,7 @@ class ColumnEncoding:
         return _changed_schema(schema, {self.name: ()}, {self.into: pa.binary()})
 
 
-def decode_column(
+def decode_column(  # noqa: D417
     name: str,
     value_format: ValueFormat,
     *,
@@ -226,19 +226,13 @@ def decode_column(
 
     Runs on: driver, or the client of Spark Connect, where the schema is looked up, once. The function runs in tasks.
 
+    Arguments that are not described here are as of `decode`.
+
     Args:
         name: the column of values, binary or string.
         value_format: what they are.
         into: the column of what was decoded; None: `name`, which is replaced.
-        schema: as of `decode`.
         framing: as of `decode`; `confluentHeader` and `confluentDual` need a column `headers`.
-        message: as of `decode`.
-        registry: as of `decode`.
-        subject: as of `decode`.
-        schema_version: as of `decode`.
-        recursive_field_max_depth: as of `decode`.
-        timestamp_format: as of `decode`.
-        date_format: as of `decode`.
         is_key: whether they are keys: for the wire format `confluentHeader`, and for `corrupt_column`.
         on_bad: what becomes of values that cannot be read. `raise`: the task fails; the error names topic, partition
             and offset if the DataFrame has these columns, else the row of its batch. `null`: they are null.
@@ -279,7 +273,7 @@ def decode_column(
     return ColumnDecoding(name, into or name, plan, on_bad, corrupt_column, is_key)
 
 
-def encode_column(
+def encode_column(  # noqa: D417
     name: str,
     value_format: ValueFormat,
     *,
@@ -299,19 +293,12 @@ def encode_column(
     As `decode_column`, the other way: for sinks that take bytes, and for rows with values of several formats, as good
     rows beside dead letters.
 
+    Arguments that are not described here are as of `encode`.
+
     Args:
         name: the column to encode.
         value_format: what it becomes.
         into: the column of values; None: `name`, which is replaced.
-        schema: as of `encode`.
-        framing: as of `encode`.
-        schema_id: as of `encode`.
-        message: as of `encode`.
-        registry: as of `encode`.
-        subject: as of `encode`.
-        schema_version: as of `encode`.
-        timestamp_format: as of `encode`.
-        date_format: as of `encode`.
 
     Raises:
         SchemaError: the schema cannot be used, or does not exist.

@@ -30,7 +30,7 @@ OnBadValue: TypeAlias = Literal["raise", "null", "explain"]
 _BAD = pa.struct([pa.field(name, pa.string()) for name in ("reason", "message", "schemaId")])
 
 
-def decode_udf(
+def decode_udf(  # noqa: D417
     value_format: ValueFormat,
     *,
     schema: str | bytes | pa.DataType | StructType | None = None,
@@ -60,18 +60,11 @@ def decode_udf(
 
     Runs on: driver, or the client of Spark Connect, where the schema is looked up, once. The function runs in tasks.
 
+    Arguments that are not described here are as of `decode`.
+
     Args:
-        value_format: as of `decode`.
-        schema: as of `decode`.
         framing: as of `decode`; with `confluentHeader` and `confluentDual` the function takes the column of headers as
             its second argument.
-        message: as of `decode`.
-        registry: as of `decode`.
-        subject: as of `decode`.
-        schema_version: as of `decode`.
-        recursive_field_max_depth: as of `decode`.
-        timestamp_format: as of `decode`.
-        date_format: as of `decode`.
         is_key: whether they are keys, with these wire formats.
         on_bad: what becomes of values that cannot be read. `raise`: the task fails. `null`: they are null. `explain`:
             the function returns a struct of `value` and `bad`, which is null where the value was read, and else has
@@ -120,17 +113,7 @@ def encode_udf(
 
     A value that does not fit fails the task, with its row and field; so does a column whose type does not fit.
 
-    Args:
-        value_format: as of `encode`.
-        schema: as of `encode`.
-        framing: as of `encode`.
-        schema_id: as of `encode`.
-        message: as of `encode`.
-        registry: as of `encode`.
-        subject: as of `encode`.
-        schema_version: as of `encode`.
-        timestamp_format: as of `encode`.
-        date_format: as of `encode`.
+    Arguments that are not described here are as of `encode`.
 
     Raises:
         SchemaError: the schema cannot be used, or does not exist.
