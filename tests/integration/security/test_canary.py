@@ -72,7 +72,7 @@ class Run:
 
 def classic_settings() -> dict[str, str]:
     """Return what docs/secrets.md has users of PySpark classic set, for private keys and the login of a registry."""
-    ((name, value),) = re.findall(r"^`(spark[.]sql[.]redaction[.]options[.]regex)` to `([^`]+)`", PAGE, re.MULTILINE)
+    ((name, value),) = re.findall(r"`(spark[.]sql[.]redaction[.]options[.]regex)` to `([^`]+)`", PAGE, re.MULTILINE)
     return {name: value}
 
 
