@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from pyspark_kafka.checkpoint import CheckpointFiles
 
 QUERY_ID = "6a1c1f0e-9d0a-4c7e-8a37-0f7f5e2c9b11"
 # The time of batch 0, and from one batch to the next.
@@ -81,3 +85,17 @@ def end_of_batch(checkpoint: Path | str, batch: int) -> dict[str, dict[int, int]
         topic: {int(name): end for name, end in partitions.items() if name == str(int(name))}
         for topic, partitions in json.loads(text).items()
     }
+
+
+def check_that_one_creator_wins(files: CheckpointFiles, creators: int) -> None:
+    """Let threads create a file at the same time, and check that one succeeds, and that its content is there."""
+    at_once = threading.Barrier(creators)
+
+    def create(number: int) -> bool:
+        at_once.wait(10)
+        return files.create("offsets/0", b"%d" % number)
+
+    with ThreadPoolExecutor(creators) as pool:
+        won = list(pool.map(create, range(creators)))
+    assert won.count(True) == 1
+    assert files.read("offsets/0") == b"%d" % won.index(True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.checkpoint_files import check_that_one_creator_wins
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.recovery import recover
@@ -28,16 +27,7 @@ def files(hdfs: str) -> CheckpointFiles:
 
 def test_one_of_many_creators_of_a_file_wins(files: CheckpointFiles) -> None:
     files.check_decides()
-    at_once = threading.Barrier(4)
-
-    def create(number: int) -> bool:
-        at_once.wait(10)
-        return files.create("offsets/0", b"%d" % number)
-
-    with ThreadPoolExecutor(4) as pool:
-        won = list(pool.map(create, range(4)))
-    assert won.count(True) == 1
-    assert files.read("offsets/0") == b"%d" % won.index(True)
+    check_that_one_creator_wins(files, 4)
     assert files.scan("offsets").hidden == ()
 
 

@@ -9,15 +9,12 @@ import pytest
 from pyspark.sql.streaming import datasource as spark_limits
 
 import pyspark_kafka
-from kit.administration import create_partitions
 from kit.independent_client import Record, produce
 from kit.programs.run import run_program
 from pyspark_kafka import KafkaMicroBatchStream, KafkaSource
-from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.connector import ReadAllAvailable, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError, PlanningError
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.options import ConnectionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,14 +128,6 @@ def test_initial_offsets_are_kept_in_memory_if_there_is_no_place_for_them(
     assert source(topic, startingOffsets="latest").initialOffset() == offset(topic, 5)
 
 
-def test_a_metadata_log_of_a_newer_version_is_refused(
-    source: MakeSource, make_topic: TopicMaker, tmp_path: Path
-) -> None:
-    (tmp_path / "0").write_bytes(b"\0v99999\n{}")
-    with pytest.raises(CheckpointError, match="maximum supported log version is v1, but encountered v99999"):
-        source(make_topic(), tmp_path).initialOffset()
-
-
 def test_a_given_start_touches_no_kept_offsets(
     source: MakeSource, make_topic: TopicMaker, bootstrap_servers: str, tmp_path: Path
 ) -> None:
@@ -223,23 +212,6 @@ def test_an_empty_range_has_the_columns_and_no_rows(
         assert empty.schema == full.schema == kafka_source.schema()
         assert empty.collect() == []
         assert full.count() == 3
-
-
-def test_partitions_that_are_new_in_a_batch_are_read_from_their_beginning(
-    source: MakeSource, make_topic: TopicMaker, bootstrap_servers: str
-) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, records(0, 3))
-    kafka_source = source(topic, startingOffsets="latest")
-    start = kafka_source.getOffset()
-    assert start == offset(topic, 3)
-    host, port = bootstrap_servers.rsplit(":", 1)
-    with borrow_client(ConnectionOptions(((host, int(port)),))) as client:
-        create_partitions(client, {topic: 2})
-    produce(bootstrap_servers, topic, [Record(b"k", b"7", partition=1), Record(b"k", b"8", partition=1)])
-    end = kafka_source.latestOffset(start)
-    assert end == offset(topic, 3, 2)
-    assert values(kafka_source.getBatch(start, end)) == [7, 8]
 
 
 def test_a_deleted_topic_is_data_loss_or_left_out(

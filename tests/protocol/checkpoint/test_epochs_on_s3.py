@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.checkpoint_files import check_that_one_creator_wins
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.recovery import recover
@@ -123,16 +124,7 @@ def test_rows_of_every_epoch_follow_one_another_whoever_of_two_drivers_writes_it
 
 
 def test_one_of_many_creators_of_a_file_wins(files: CheckpointFiles) -> None:
-    at_once = threading.Barrier(8)
-
-    def create(number: int) -> bool:
-        at_once.wait(10)
-        return files.create("offsets/0", b"%d" % number)
-
-    with ThreadPoolExecutor(8) as pool:
-        won = list(pool.map(create, range(8)))
-    assert won.count(True) == 1
-    assert files.read("offsets/0") == b"%d" % won.index(True)
+    check_that_one_creator_wins(files, 8)
 
 
 def test_file_whose_response_was_lost_counts_as_created(store: ObjectStore, files: CheckpointFiles) -> None:
