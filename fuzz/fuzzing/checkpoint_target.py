@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from fuzzing.draw import Draw
 from fuzzing.oracles import require
 from pyspark_kafka.checkpoint import CommitLog, OffsetSeqLog
+from pyspark_kafka.checkpoint.state_names import StateVersion
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.state.version_files import VersionChain, VersionFiles
-from pyspark_kafka.continuous.state.versions import StateVersion, StateVersions
+from pyspark_kafka.continuous.state.versions import StateVersions
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.sink.commit_marker import CommitMarker

@@ -216,9 +216,10 @@ def build_archive_of_environment(place: Path) -> Path:
     wheel = build_wheel(place)
     subprocess.run([sys.executable, "-m", "venv", str(place / "env")], check=True)
     programs = place / "env" / "bin"
-    install = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install: list[str | Path] = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, f"{wheel}[hdfs]", "venv-pack"], check=True)
-    pack = [programs / "venv-pack", "--quiet", "--exclude", "*/pyspark/jars/*", "--output", place / "env.tar.gz"]
+    pack: list[str | Path] = [programs / "venv-pack", "--quiet"]
+    pack += ["--exclude", "*/pyspark/jars/*", "--output", place / "env.tar.gz"]
     subprocess.run([*pack, "--prefix", place / "env"], check=True)
     return place / "env.tar.gz"
 
