@@ -243,7 +243,7 @@ class DirectoryStream(MicroBatchStream, SupportsTriggerAvailableNow):
             return EntryOffset(int(json.loads(json_text)["entry"]))
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
-                f"{json_text[:200]!r} is no offset of a directory. Nothing was read.",
+                f"{json_text[:200]!r} is not an offset of a directory. Nothing was read.",
                 condition="OFFSET_UNREADABLE",
                 hint="Use the checkpoint of a query on this source.",
             ) from error

@@ -149,7 +149,7 @@ def registry_answer(data: bytes, _variants: Sequence[Kernel]) -> None:
         require(isinstance(value.schema_id, (int, str)), "there is no id")
         require(question in ("schema_by_id", "guid") or isinstance(value.version, int), "there is no version")
     elif question == "incompatibilities":
-        require(isinstance(value, list) and all(isinstance(each, str) for each in value), "the faults are no texts")
+        require(isinstance(value, list) and all(isinstance(each, str) for each in value), "the faults are not texts")
         assert isinstance(value, list)  # noqa: S101 - for mypy
         require(sum(map(len, value)) < 10_000, "the faults are long")
     else:

@@ -266,7 +266,7 @@ class CallError(ConnectorError):
         return CallError(
             f"{name}.{method}() raised {type(error).__name__}: {error}. {outcome}{_place(error)}",
             condition="CONNECTOR_CALL_FAILED",
-            hint="Correct this line, or what it calls.",
+            hint="Correct this line, or a function that it calls.",
             parameters={"class": name, "method": method},
         )
 

@@ -173,7 +173,7 @@ def live(query: Any, interval_s: float = 2.0) -> LiveView:
         What draws; `stop()` ends it before the query does.
 
     Raises:
-        CapabilityError: the program is no notebook.
+        CapabilityError: the program is not a notebook.
         MissingDependencyError: a package of the extra `report` is missing.
     """
     from pyspark_kafka.operations.reports.live import LiveView, notebook_display  # noqa: PLC0415 - not for listeners

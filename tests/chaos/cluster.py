@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 
 
 class _Controller(EmbeddedKafka):
-    """A controller that is no broker: no client can ask it for metadata, so its log tells when it runs."""
+    """A controller that is not a broker: no client can ask it for metadata, so its log tells when it runs."""
 
     def _serves(self, address: BrokerAddress, cluster_id: str | None) -> bool:  # noqa: ARG002 - as its parent
         return "Kafka Server started" in self.log

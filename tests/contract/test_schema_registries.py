@@ -72,7 +72,7 @@ def test_versions_of_a_subject_are_found_by_their_number(registry: SchemaRegistr
 
 
 def test_subject_or_id_that_is_not_there_is_unknown(registry: SchemaRegistry, subject: str) -> None:
-    with pytest.raises(UnknownSchemaError, match="is no subject of the schema registry"):
+    with pytest.raises(UnknownSchemaError, match="is not a subject of the schema registry"):
         registry.schema_by_subject(subject)
     with pytest.raises(UnknownSchemaError, match="is not in the schema registry"):
         registry.schema_by_id(2_000_000_000)

@@ -154,7 +154,7 @@ def _number(text: str, kind: pa.DataType) -> Any:
             return None
         cut = number.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
         return cut if abs(cut) < Decimal(10) ** (kind.precision - kind.scale) else None
-    # Through a double, if it is no whole number of 64 bits.
+    # Through a double, if it is not a whole number of 64 bits.
     is_whole = text.lstrip("-").isdecimal() and -(1 << 63) <= int(text) < 1 << 63
     if not is_whole and not math.isfinite(float(text)):
         return None

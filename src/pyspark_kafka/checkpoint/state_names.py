@@ -54,7 +54,7 @@ class StateVersion:
         """
         found = _FORM.fullmatch(text)
         if found is None:
-            raise ValueError(f"{text!r} is no version of a state")
+            raise ValueError(f"{text!r} is not a version of a state")
         return StateVersion(int(found[1]), found[2], int(found[3]))
 
 

@@ -122,7 +122,7 @@ def _damaged(file: str, reason: str) -> CheckpointError:
         f"The ids of the query's topics cannot be read from {file}: it is damaged: {reason}. Nothing was read.",
         condition="CHECKPOINT_TOPIC_IDS_INVALID",
         hint="Restore the file from a copy of the checkpoint. If there is none, remove it, but only if no topic of the "
-        "query was recreated since its last batch: without the file the query takes the topics of this moment for "
-        "those that it has read, and continues at its old offsets in a recreated topic without an error.",
+        "query was recreated since its last batch: without the file the query assumes that the current topics are the "
+        "topics that it has read, and continues at its old offsets in a recreated topic without an error.",
         parameters={"reason": reason},
     )

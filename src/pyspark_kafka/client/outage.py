@@ -1,8 +1,8 @@
 """Outages: for how long a streaming query repeats its steps while brokers are away, and which failures are outages.
 
 A query that ends in an outage has to be started again by someone, and finds the same outage; so it waits. A cluster
-that was never reached is no outage but a mistake in the options, which is reported at once. Single requests are retried
-by `retry.py`; `stalls.py` logs long waits.
+that was never reached is not an outage but a mistake in the options, which is reported at once. Single requests are
+retried by `retry.py`; `stalls.py` logs long waits.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class OutageRetry:
                     if wait.failure is None:
                         wait.failed(error)
                     if began is None:
-                        # The attempt may have made progress for long before it failed: that is no outage.
+                        # The attempt may have made progress for long before it failed: that is not an outage.
                         began = self._clock() - wait.waited_s
                     if not self._timeout_ms or not passes(error) or not (self._done or self._reached()):
                         raise

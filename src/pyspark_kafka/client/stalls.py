@@ -84,7 +84,7 @@ class Stall:
     """A step of a thread that may have to wait for brokers.
 
     Enter it around the calls that may block, and report progress and failures to it. Between `with` blocks its clock
-    stands still: the caller's own time is no outage. A wait inside of another one of the same thread is a detail of
+    stands still: the caller's own time is not an outage. A wait inside of another one of the same thread is a detail of
     that: the outer one is logged.
 
     Runs on: driver and executor. One thread at a time. Entering costs about a microsecond.

@@ -151,7 +151,7 @@ class ContinuousStream(ConnectorContract):
         """Return the offset of its JSON, equal to the one that was written. Called once, when a query continues.
 
         Raises:
-            CheckpointError: the text is no offset of this source.
+            CheckpointError: the text is not an offset of this source.
         """
 
     @abstractmethod
@@ -161,7 +161,7 @@ class ContinuousStream(ConnectorContract):
         Called once for each reader and epoch; must not block.
 
         Raises:
-            CheckpointError: the text is no position of this source.
+            CheckpointError: the text is not a position of this source.
         """
 
     def prepareForTasks(self, tasks: int) -> None:

@@ -127,7 +127,7 @@ class MicroBatchStream(ConnectorContract):
         micro-batch, and must not block.
 
         Raises:
-            CheckpointError: the text is no offset of this source.
+            CheckpointError: the text is not an offset of this source.
         """
 
     def latestOffset(self, *args: Any, **kwargs: Any) -> Offset:  # noqa: ARG002 - with admission control: start, limit

@@ -194,7 +194,7 @@ def _parse(text: str, source: SimpleSource) -> SimpleOffset:
         return SimpleOffset(json.loads(text)["at"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(
-            f"{text[:200]!r} is no offset of source {source.name()!r}. Nothing was read.",
+            f"{text[:200]!r} is not an offset of source {source.name()!r}. Nothing was read.",
             condition="OFFSET_UNREADABLE",
             hint="Use the checkpoint with the source that wrote it, or a new checkpoint.",
         ) from error

@@ -46,16 +46,16 @@ class WriterCommitMessage:
         Runs on: executor; called by a continuous engine only.
 
         Raises:
-            ContractError: it is no dataclass of plain data; a message with other content overrides this method.
+            ContractError: it is not a dataclass of plain data; a message with other content overrides this method.
         """
         try:
-            # Raises TypeError for what is no dataclass as well.
+            # Raises TypeError for what is not a dataclass as well.
             return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))  # type: ignore[call-overload]
         except (TypeError, ValueError) as error:
             raise ContractError.violated(
                 self,
                 "json",
-                f"must be implemented for a continuous query: the message is no dataclass of plain data ({error}).",
+                f"must be implemented for a continuous query: the message is not a dataclass of plain data ({error}).",
                 hint="Make the message a dataclass of numbers and text, or override json().",
             ) from error
 

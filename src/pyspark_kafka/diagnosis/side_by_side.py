@@ -40,7 +40,7 @@ def ask_all(
         time.
 
     Raises:
-        ConnectorError: `CHECK_FAILED`: the question raised what is no error of this package, which is a defect.
+        ConnectorError: `CHECK_FAILED`: the question raised what is not an error of this package, which is a defect.
     """
     wanted = list(dict.fromkeys(keys))
     results: queue.Queue[tuple[_Key, _Value | BaseException]] = queue.Queue()

@@ -105,7 +105,7 @@ class ColumnEncoder:
                 self._name,
                 *found,
                 "the text is not UTF-8",
-                "Repair the text, for example with Spark's make_valid_utf8(), or keep bytes that are no text in a "
+                "Repair the text, for example with Spark's make_valid_utf8(), or keep bytes that are not text in a "
                 "column of type binary.",
             )
 

@@ -128,7 +128,7 @@ class Log:
             position: the next offset to read.
             now_ms: the time, in ms since 1970.
             records_per_s: records written per second between two lookups; None: there was one lookup. The time of a
-                record is no measure of it, because producers choose the time.
+                record is not a measure of it, because producers choose the time.
         """
         if self.policy is None and self.start <= position < self.end:
             return None

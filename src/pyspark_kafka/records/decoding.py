@@ -407,7 +407,7 @@ def _time_range(offset: int) -> RecordError:
         f"the record at offset {offset} has a timestamp that does not fit in microseconds (more than "
         f"{_MAX_TIME_MS} ms from 1970). Nothing of its batch was emitted from this record on.",
         condition="TIMESTAMP_OUT_OF_RANGE",
-        hint="Read without the timestamp column, or start behind this record.",
+        hint="Read without the timestamp column, or start after this record.",
         parameters={"offset": offset},
     )
 
@@ -417,6 +417,6 @@ def _record_too_large(base_offset: int, index: int) -> RecordError:
         f"record {index} of the batch with base offset {base_offset} has more than 2 GiB of data, which a binary "
         "column cannot hold. Nothing of the record was emitted.",
         condition="RECORD_TOO_LARGE",
-        hint="Read without the column that is so large, or start behind this record.",
+        hint="Read without the column that is so large, or start after this record.",
         parameters={"base_offset": base_offset, "index": index},
     )

@@ -134,7 +134,7 @@ class ApicurioRegistry(SchemaRegistry):
         """Return what a schema refers to; the subject of a place is the artifact, behind its group and a slash."""
         answer = inquiry.ask(question, _get_json(lambda _: path))
         if not isinstance(answer, list):
-            raise answer_invalid(question, inquiry.where, "its references are no list")
+            raise answer_invalid(question, inquiry.where, "its references are not list")
         places = []
         for each in answer:
             group, artifact, version, name = (_field(each, key) for key in ("groupId", "artifactId", "version", "name"))

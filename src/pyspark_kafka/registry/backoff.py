@@ -53,7 +53,7 @@ class RegistryBackoff:
             self._not_before = max(now + pause_s, asked_until)
 
     def answered(self) -> None:
-        """Note an answer, whatever it says: a refusal is no outage."""
+        """Note an answer, whatever it says: a refusal is not an outage."""
         with self._lock:
             self._failures = 0
             self._not_before = 0.0

@@ -14,8 +14,8 @@ _MAX_LENGTH = 300
 # What became of the data is the same for all of them.
 _OUTCOME = "No record is at fault, and none was treated as bad."
 _URL_HINT = (
-    "Check that option 'schema.registry.url' is the address of the registry's API; that of Apicurio Registry ends with "
-    "/apis/ccompat/v7."
+    "Check that option 'schema.registry.url' is the address of the registry's API; the address of Apicurio Registry "
+    "ends with /apis/ccompat/v7."
 )
 
 
@@ -31,7 +31,7 @@ def shown_url(url: str) -> str:
         host = parts.hostname or ""
         port = f":{parts.port}" if parts.port is not None else ""
     except ValueError:
-        return "an address that is no URL"
+        return "an address that is not a URL"
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path.rstrip('/')}"
 
 
@@ -130,7 +130,7 @@ def login_unusable(option: str, secret: Secret, reason: str) -> OptionError:
     return OptionError(
         f"{value} {reason}. No connection was made.",
         condition="SECRET_UNAVAILABLE" if reference else "OPTION_INVALID",
-        hint="Remove what is no part of it; a line end at the end is left out of a file (file:PATH) only.",
+        hint="Remove all other characters; a line end at the end is left out of a file (file:PATH) only.",
         parameters={"option": option, "reference": reference or "", "reason": reason},
     )
 

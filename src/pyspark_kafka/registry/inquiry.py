@@ -42,7 +42,7 @@ _T = TypeVar("_T")
 
 SUBJECT_UNKNOWN, VERSION_UNKNOWN, SCHEMA_UNKNOWN = 40401, 40402, 40403
 _UNKNOWN = {
-    SUBJECT_UNKNOWN: "is no subject of the schema registry {where}",
+    SUBJECT_UNKNOWN: "is not a subject of the schema registry {where}",
     VERSION_UNKNOWN: "has no such version in the schema registry {where}",
     SCHEMA_UNKNOWN: "is not in the schema registry {where}",
 }
@@ -207,7 +207,7 @@ class Inquiry:
         status = getattr(error, "http_status_code", None)
         if isinstance(status, int):
             code, said = getattr(error, "error_code", None), getattr(error, "error_message", "")
-            # With the code -1 the client quotes a body that is no registry's: bytes, with escapes of their own.
+            # With the code -1 the client quotes a body that is not a registry's: bytes, with escapes of their own.
             said = "" if code == -1 else shortened(self._hidden(str(said)))
             return judge_status(question, self.where, status, code, said)
         if isinstance(error, AnswerError):
@@ -233,7 +233,7 @@ class Inquiry:
             return _PassingError(f"the request could not be sent ({name})")
         if "TransportError" in bases or isinstance(error, OSError):
             return _PassingError(f"{name}: {shortened(self._hidden(str(error))) or 'the connection ended'}")
-        # What the client meets in JSON that is none, or is no answer of a registry.
+        # What the client meets in JSON that is none, or is not an answer of a registry.
         form = "JSON" if isinstance(error, ValueError) else "of the form that a registry's answers have"
         return answer_invalid(question, self.where, f"it is not {form} ({name})")
 

@@ -71,7 +71,7 @@ class CommitMarker:
 
         Raises:
             CheckpointError: it was written by a newer version.
-            CorruptRecordsError: it is no commit marker.
+            CorruptRecordsError: it is not a commit marker.
         """
         try:
             fields: dict[str, Any] = json.loads(value)
@@ -89,9 +89,9 @@ class CommitMarker:
             if isinstance(error, CheckpointError):
                 raise
             raise CorruptRecordsError(
-                f"The record at {where} is no commit marker ({error!r}). Nothing was written.",
+                f"The record at {where} is not a commit marker ({error!r}). Nothing was written.",
                 condition="COMMIT_MARKER_INVALID",
-                hint="See that nothing else writes to the topic of commit markers.",
+                hint="Make sure that no other program writes to the topic of commit markers.",
             ) from error
 
 
@@ -131,8 +131,8 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> MarkerFinding:
             f"The sink '{ours.sink_id}' belongs to query {found.query_id}, which has committed batch "
             f"{found.batch_id} at {found.committed_at_ms}; this is query {ours.query_id}. Nothing was written.",
             condition="COMMIT_MARKER_OF_ANOTHER_QUERY",
-            hint="Set a 'kafka.transactional.id' of its own for each query; or, if this query is to take the place of "
-            "the other one for good, a new one.",
+            hint="Set a 'kafka.transactional.id' of its own for each query; or, if this query replaces "
+            "the other query permanently, a new one.",
             parameters=_parameters(found, ours),
         )
     if found.batch_id > ours.batch_id:

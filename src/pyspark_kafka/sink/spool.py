@@ -95,7 +95,7 @@ class SpoolFiles(FileLocation):
             raise self._failure("read", name, error) from error
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files of attempts that were given up; one that is gone already is no error."""
+        """Remove files of attempts that were given up; one that is gone already is not an error."""
         for name in names:
             with self._removing(name), suppress(FileNotFoundError):
                 if self._remote:

@@ -46,7 +46,7 @@ def as_data_source(table: Table) -> type[DataSource]:
         table: must pickle; a class of `__main__` or of a notebook does.
 
     Raises:
-        ContractError: it is no `Table`, or its name or capabilities are of another type than the contract says.
+        ContractError: it is not a `Table`, or its name or capabilities are of another type than the contract says.
     """
     from pyspark_kafka.connector import Table, TableCapability
     from pyspark_kafka.connector.engine.checks import check_instance
@@ -257,7 +257,7 @@ class TableDataSource(DataSource):
             )
         if not isinstance(table, kind):
             raise ContractError.violated(
-                table, "capabilities", f"names {capability.name}, and the class is no {kind.__name__}."
+                table, "capabilities", f"names {capability.name}, and the class is not a subclass of {kind.__name__}."
             )
         return table
 

@@ -100,7 +100,7 @@ def _matches(pattern: str, servers: list[str], cluster: str) -> bool:
     except re.error as error:
         name = f"{_CLUSTERS}{cluster}.target.bootstrap.servers.regex"
         raise OptionError(
-            f"Setting '{name}' is no regular expression: {error}.",
+            f"Setting '{name}' is not a regular expression: {error}.",
             condition="OPTION_INVALID",
             hint="Write it so that Java and Python read it alike.",
             parameters={"option": name},

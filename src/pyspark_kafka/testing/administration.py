@@ -158,7 +158,7 @@ def _raise_refused(reason: str | None, what: str) -> None:
         raise SetupError(
             f"The embedded broker refused {what}: {reason}",
             condition="BROKER_SECURITY_MISSING",
-            hint="Look at its log.",
+            hint="Read its log.",
         )
 
 

@@ -68,7 +68,7 @@ class SupervisedProcess:
             raise SetupError(
                 f"{command[0]} cannot be started: {reply['error']}.",
                 condition="PROCESS_NOT_STARTED",
-                hint="Check that the program is there and may be run.",
+                hint="Check that the program exists and is executable.",
                 parameters={"command": command[0]},
             )
         return int(reply["pid"])

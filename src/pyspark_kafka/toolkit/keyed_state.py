@@ -369,7 +369,7 @@ class KeyedState:
         return StateError(
             f"Keyed state in {self._directory}: {step} failed: {error}. The state is as it was before.",
             condition="STATE_FAILED",
-            hint="Check the disk; if the file is damaged, put a copy that copy_to() made in its place.",
+            hint="Check the disk; if the file is damaged, replace it with a copy that copy_to() made.",
             parameters={"directory": str(self._directory)},
         )
 

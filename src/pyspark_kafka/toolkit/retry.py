@@ -104,7 +104,7 @@ def retry(
                 raise RetryError(
                     f"Gave up {what} after {len(lines)} attempts in {elapsed_ms:,.0f} ms. {_story(lines)}.",
                     condition="RETRIES_EXHAUSTED",
-                    hint="Look at the last attempt first. If it would pass later, raise 'attempts' or 'deadline_ms'.",
+                    hint="Read the last error. If a later attempt may succeed, raise 'attempts' or 'deadline_ms'.",
                     parameters={"what": what, "attempts": len(lines)},
                 ) from error
         sleep(pause_ms / 1000)

@@ -54,14 +54,14 @@ def json_column(
         schema: the JSON Schema that says so; None if the columns are named.
 
     Raises:
-        SchemaError: they are no struct, or have a map whose keys are no texts.
+        SchemaError: they are not a struct, or have a map whose keys are not texts.
         OptionError: a pattern of times cannot be used.
     """
     if not pa.types.is_struct(columns):
         raise _no_column(side, f"a document is read as a struct, and the schema is one of {columns}")
     path = _other_keys(columns, side)
     if path:
-        raise _no_column(side, f"the keys of map '{path}' are no strings, which those of JSON are")
+        raise _no_column(side, f"the keys of map '{path}' are not strings; keys in JSON are strings")
     if options.timestamp_format is not None or options.date_format is not None:
         from pyspark_kafka.formats.json.time_patterns import time_patterns  # noqa: PLC0415 - of few options
 
@@ -93,7 +93,7 @@ def column_of_schema(
         The column; the schema of Protobuf in it is a FileDescriptorSet.
 
     Raises:
-        SchemaError: the schema cannot be used, or is no column.
+        SchemaError: the schema cannot be used, or is not a column.
         MissingDependencyError: without the packages of the format.
     """
     if options.format == "json":
@@ -125,7 +125,7 @@ def _protobuf_column(options: FormatOptions, schema: RegisteredSchema) -> Column
 
 
 def _other_keys(given: pa.DataType, path: str) -> str | None:
-    """Return the path of the first map whose keys are no strings; None if there is none."""
+    """Return the path of the first map whose keys are not strings; None if there is none."""
     if pa.types.is_struct(given):
         inner = [(each.type, f"{path}.{each.name}") for each in given]
     elif pa.types.is_list(given):

@@ -131,7 +131,7 @@ class ColumnDecoding:
                 "was read.",
                 condition="OPTION_CONFLICT",
                 hint="Choose another name. Only the corrupt column of another decode_column, or of a typed read, is "
-                "taken as it is and filled.",
+                "reused and filled.",
             )
 
     def _corrupt(self, batch: pa.RecordBatch, decoded: DecodedColumn) -> pa.Array:

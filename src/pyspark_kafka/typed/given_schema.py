@@ -41,7 +41,7 @@ def read_schema_text(option: str, given: str) -> str:
         given: the text, or `file:PATH`; `FILE:` is the same.
 
     Returns:
-        The text. Of a file that is no text: its bytes in Base64, as a FileDescriptorSet is given inline.
+        The text. Of a file that is not text: its bytes in Base64, as a FileDescriptorSet is given inline.
 
     Raises:
         OptionError: the file cannot be read, is larger than 4 MiB, or the administrator of this process does not allow
@@ -171,7 +171,7 @@ def _is_json_schema(parsed: Any) -> bool:
 
 
 def names_columns(text: str) -> bool:
-    """Whether the schema of JSON names columns, as in SQL or in Spark's JSON: it is no JSON Schema."""
+    """Whether the schema of JSON names columns, as in SQL or in Spark's JSON: it is not a JSON Schema."""
     from pyspark_kafka.formats.spark_schema.schema_json import is_schema_json  # noqa: PLC0415 - of JSON only
 
     if not text.lstrip().startswith("{"):
@@ -203,7 +203,7 @@ def _no_schema(option: str, pointer: str, wanted: str) -> SchemaError:
         f"Option '{option}' names the file {path}, which does not hold {wanted}. What it holds is not shown, as the "
         "path may be a wrong one. Nothing was read or written.",
         condition="SCHEMA_INVALID",
-        hint="Correct the path; or set the option to the text of the file, to see what is wrong with it.",
+        hint="Correct the path; or set the option to the text of the file, to see the error.",
         parameters={"option": option, "path": path},
     )
 

@@ -318,5 +318,5 @@ def test_script_shows_what_each_run_of_a_query_reads(
 @pytest.mark.parametrize("text", ['{"at":7}', "[]", "7", '{"entry":"first"}', "{"])
 def test_offset_of_another_source_is_refused(tmp_path: Path, text: str) -> None:
     stream: Any = TABLE.newScanBuilder({"path": str(tmp_path)}).build().toMicroBatchStream(str(tmp_path / "log"))
-    with pytest.raises(CheckpointError, match="is no offset of a directory"):
+    with pytest.raises(CheckpointError, match="is not an offset of a directory"):
         stream.deserializeOffset(text)

@@ -127,7 +127,7 @@ def test_text_that_is_no_schema_is_refused(text: str, expected: str) -> None:
     "name", ["../b.proto", "/etc/b.proto", "b/../../c.proto", "", "b/", "b\0c", "b c", "x" * 300, "."]
 )
 def test_reference_that_would_be_written_elsewhere_is_refused(name: str) -> None:
-    assert "which is no path of a .proto file" in refused(OUTER, (NamedSchema(name, INNER),))
+    assert "which is not a path of a .proto file" in refused(OUTER, (NamedSchema(name, INNER),))
 
 
 def test_references_that_cannot_be_files_side_by_side_are_refused() -> None:
@@ -208,7 +208,7 @@ def test_compiler_that_cannot_be_imported_is_named_by_its_error(monkeypatch: pyt
 
 def test_a_file_whose_name_is_no_utf8_is_refused() -> None:
     raw = base64.b64encode(b"\x0a\x01\xd5\x12\x01k").decode()
-    with pytest.raises(SchemaError, match=r"a name in it is no UTF-8|neither a FileDescriptorSet"):
+    with pytest.raises(SchemaError, match=r"a name in it is not UTF-8|neither a FileDescriptorSet"):
         read_file_set(RegisteredSchema("PROTOBUF", raw))
 
 

@@ -106,7 +106,7 @@ def test_record_that_is_no_marker_is_an_error(
 ) -> None:
     name = make_topic()
     produce(bootstrap_servers, name, [Record(b"one", b"nonsense", 0)])
-    with pytest.raises(CorruptRecordsError, match=rf"COMMIT_MARKER_INVALID\] The record at {name}-0@0 is no commit"):
+    with pytest.raises(CorruptRecordsError, match=rf"COMMIT_MARKER_INVALID\] The record at {name}-0@0 is not a commit"):
         MarkerReader(client, CommitTopic(client, name), 10_000).read("one")
 
 

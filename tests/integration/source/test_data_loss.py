@@ -1,4 +1,4 @@
-"""What is done where records are gone, condition by condition, with `failOnDataLoss` true and false; what is no loss.
+"""Each condition of data loss, with `failOnDataLoss` true and false; errors that are not data loss.
 
 Real brokers, real logs. Elsewhere: a partition that vanishes before its first offset is known
 (test_micro_batch_stream.py), a log that a new leader cuts (tests/protocol/client/test_leader_changes.py, scripted).
@@ -329,7 +329,7 @@ def test_topic_recreated_between_plan_and_task(
         assert rows_of(stream, tasks) == 0
         after = stream.latestOffset(end, ReadAllAvailable())
         assert rows_of(stream, stream.planInputPartitions(end, after)) == records
-    # What this process knows of the former topic is no loss of a query that begins with the new one.
+    # What this process knows of the former topic is not a loss of a query that begins with the new one.
     warnings.clear()
     later = stream_of(bootstrap_servers, topic)
     first = later.initialOffset()
@@ -469,7 +469,7 @@ def test_a_query_whose_next_records_are_gone_fails_or_goes_on_behind_them(
     assert run(failOnDataLoss="false") == 5
 
 
-# -- what is no data loss, and fails with both settings
+# -- what is not data loss, and fails with both settings
 
 
 @EITHER

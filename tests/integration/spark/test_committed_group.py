@@ -158,7 +158,7 @@ def test_program_that_takes_its_batches_itself_says_what_is_finished(setting: Se
     end = source.latestOffset()
     assert end is not None
     assert source.getBatch(None, end).count() == 5
-    # To look for the next end is no commit.
+    # To look for the next end is not a commit.
     source.latestOffset(end)
     source.stop()
     assert positions_of_group(setting.servers, setting.group) == {}

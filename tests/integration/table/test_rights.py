@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-# More lines than that are no guide.
+# More lines than that are not helpful.
 _MAX_LINES = 12
 _EACH = [pytest.param(key, run, id=f"{key}, {name}") for key, name, run in TRIALS]
 

@@ -138,7 +138,7 @@ class Program:
             query.explain(True)
 
     def typed(self, options: dict[str, str], checkpoint: Path) -> None:
-        """Read only: what is for bad records is no option of a write."""
+        """Read only: what is for bad records is not an option of a write."""
         rows = self.spark.read.format(FORMAT).options(**options, subscribe="in").load()
         rows.explain(True)
         print(rows, rows.collect())

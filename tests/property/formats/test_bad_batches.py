@@ -71,7 +71,7 @@ def in_avro(value: bytes, random: Random) -> bytes:
 
 
 def in_protobuf(value: bytes, random: Random) -> bytes:
-    # Cut within a field, a field number of 0, a length beyond the end, text that is no UTF-8.
+    # Cut within a field, a field number of 0, a length beyond the end, text that is not UTF-8.
     return random.choice((value + b"\x08", value + b"\0", value + b"\x12\x7f", value + b"\x12\x01\xff", b"\xff" * 20))
 
 

@@ -47,7 +47,7 @@ def test_subject_of_a_read_is_found(server: SchemaRegistryServer) -> None:
 def test_subject_that_is_not_there_is_named_with_what_to_do(server: SchemaRegistryServer) -> None:
     key, value = judged(server, subscribe="orders", keyFormat="avro", valueFormat="avro", valueSchemaVersion="7")
     assert (key.status, value.status) == (FindingStatus.FAILED, FindingStatus.FAILED)
-    assert key.text == f"orders-key is no subject of the schema registry {server.url}."
+    assert key.text == f"orders-key is not a subject of the schema registry {server.url}."
     assert "keySubject" in key.remedy
     assert value.text == f"orders-value, version 7, has no such version in the schema registry {server.url}."
 

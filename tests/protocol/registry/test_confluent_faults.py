@@ -39,7 +39,7 @@ def refused(call: Callable[[], object]) -> RegistryError:
     ("ask", "text"),
     [
         (lambda registry: registry.schema_by_id(99), "is not in the schema registry"),
-        (lambda registry: registry.schema_by_subject("none"), "is no subject of the schema registry"),
+        (lambda registry: registry.schema_by_subject("none"), "is not a subject of the schema registry"),
         (lambda registry: registry.schema_by_subject("orders-value", 7), "has no such version in the schema registry"),
     ],
 )

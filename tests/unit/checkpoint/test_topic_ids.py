@@ -58,8 +58,8 @@ def test_damaged_file_is_named_with_the_cost_of_removing_it(data: bytes, reason:
         "[CHECKPOINT_TOPIC_IDS_INVALID] The ids of the query's topics cannot be read from file sources/0/topic-ids of "
         f"checkpoint /c: it is damaged: {reason}. Nothing was read. Hint: Restore the file from a copy of the "
         "checkpoint. If there is none, remove it, but only if no topic of the query was recreated since its last "
-        "batch: without the file the query takes the topics of this moment for those that it has read, and continues "
-        "at its old offsets in a recreated topic without an error."
+        "batch: without the file the query assumes that the current topics are the topics that it has read, and "
+        "continues at its old offsets in a recreated topic without an error."
     )
 
 

@@ -55,7 +55,7 @@ def rows_of(**methods: Callable[..., Any]) -> list[int]:
 
 def half_way(*_: Any) -> Iterable[Any]:
     yield (1,)
-    raise ValueError("line 2 is no number")
+    raise ValueError("line 2 is not a number")
 
 
 def fails(*_: Any) -> Any:
@@ -69,7 +69,7 @@ def test_simple_source_is_read() -> None:
 @pytest.mark.parametrize(
     ("methods", "text"),
     [
-        ({"read": half_way}, "Mine.read() raised ValueError: line 2 is no number. The task failed, and its rows are "),
+        ({"read": half_way}, "Mine.read() raised ValueError: line 2 is not a number. The task failed, and its rows "),
         ({"read": fails}, "Mine.read() raised KeyError: 'path'. The task failed, and its rows are dropped; "),
         ({"latest": fails}, "Mine.latest() raised KeyError: 'path'. Nothing was read."),
         ({"initial": fails}, "Mine.initial() raised KeyError: 'path'. Nothing was read."),

@@ -256,7 +256,7 @@ def test_values_of_another_message_are_bad() -> None:
         (5, "SCHEMA_ID_NOT_FOUND", "its schema 4 is not in the registry"),
         (6, "INCOMPLETE_HEADER", "it ends before its message"),
         (7, "INCOMPLETE_HEADER", "it names a message of 63 levels"),
-        (8, "DECODE_FAILED", "it is no message of its schema"),
+        (8, "DECODE_FAILED", "it is not a message of its schema"),
     ]
 
 

@@ -148,7 +148,7 @@ def test_columns_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch, rows: int
             avro(text=json.dumps({"type": "array", "items": UUID_FIXED}), kind=pa.list_(pa.string())),
             [[], [GUID]] * 3 + [[], ["no UUID"]],
             "[]",
-            "the text is no UUID",
+            "the text is not a UUID",
         ),
         (
             ColumnFormat("json", "none", pa.struct([("l", pa.list_(pa.float64()))])),

@@ -27,7 +27,7 @@ def test_fields_of_a_later_kind_of_the_same_version_are_passed_over() -> None:
     "value", [b"", b"{}", b"[]", b'{"version":1}', b"\xff", b'{"version":1,"sink_id":"s"}', DEEP, ENDLESS]
 )
 def test_record_that_is_no_marker_is_an_error_with_its_offset(value: bytes) -> None:
-    with pytest.raises(CorruptRecordsError, match=r"\[COMMIT_MARKER_INVALID\] The record at t-0@1 is no commit marker"):
+    with pytest.raises(CorruptRecordsError, match=r"INVALID\] The record at t-0@1 is not a commit marker"):
         CommitMarker.from_bytes(value, "t-0@1")
 
 

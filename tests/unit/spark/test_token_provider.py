@@ -91,7 +91,7 @@ def test_mechanism_other_than_scram_is_refused_as_spark_does() -> None:
 
 
 def test_pattern_that_is_none_is_refused() -> None:
-    assert "is no regular expression" in refusal(session(A, a__target__bootstrap__servers__regex="("))
+    assert "is not a regular expression" in refusal(session(A, a__target__bootstrap__servers__regex="("))
 
 
 def test_program_on_spark_connect_is_told_where_the_tokens_are() -> None:

@@ -109,7 +109,7 @@ def test_filters_that_ranges_express_in_part_are_left_to_the_engine_as_well(
 @pytest.mark.parametrize(
     "pushed",
     [
-        # The end of a time is no offset: records are not ordered by time.
+        # The end of a time is not an offset: records are not ordered by time.
         LessThan(TS, AT),
         LessThanOrEqual(TS, AT),
         Not(GreaterThan(TS, AT)),
@@ -128,7 +128,7 @@ def test_filters_that_ranges_express_in_part_are_left_to_the_engine_as_well(
         EqualTo(P, True),
         GreaterThan(O, 1.5),
         GreaterThan(O, "1"),
-        GreaterThan(TS, datetime(2023, 11, 14)),  # noqa: DTZ001 - without a zone it is no point in time
+        GreaterThan(TS, datetime(2023, 11, 14)),  # noqa: DTZ001 - without a zone it is not a point in time
         EqualTo(T, 5),
     ],
     ids=repr,

@@ -130,7 +130,7 @@ def test_record_that_is_cut_short_is_an_error_and_no_commit(log: FileEpochLog, t
 
 
 class Opaque(WriterCommitMessage):
-    """A message that is no dataclass."""
+    """A message that is not a dataclass."""
 
 
 @dataclass

@@ -42,7 +42,7 @@ class Subjects:
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         self.asked.append((subject, version))
         if subject not in self.schemas:
-            raise UnknownSchemaError("is no subject of the schema registry")
+            raise UnknownSchemaError("is not a subject of the schema registry")
         return replace(self.schemas[subject], subject=subject, version=version or 3)
 
     def __getattr__(self, name: str) -> Any:
@@ -238,7 +238,7 @@ def test_subject_that_does_not_exist_is_an_error_before_anything_is_read() -> No
     with pytest.raises(SchemaError) as caught:
         plan_read(TypedReadOptions(value=FormatOptions("avro", "confluent"), registry=URL), "t", registry())
     assert caught.value.condition == "SCHEMA_NOT_FOUND"
-    assert "subject 't-value' is no subject of the schema registry. Nothing was read" in str(caught.value)
+    assert "subject 't-value' is not a subject of the schema registry. Nothing was read" in str(caught.value)
     assert "'valueSubject'" in caught.value.hint
 
 
@@ -264,12 +264,12 @@ def test_outage_of_the_registry_stays_one() -> None:
 @pytest.mark.parametrize(
     ("name", "schema", "expected"),
     [
-        ("json", "m MAP<INT, STRING>", "the keys of map 'value.m' are no strings"),
-        ("json", "a ARRAY<MAP<DATE, INT>>", "the keys of map 'value.a[]' are no strings"),
+        ("json", "m MAP<INT, STRING>", "the keys of map 'value.m' are not strings"),
+        ("json", "a ARRAY<MAP<DATE, INT>>", "the keys of map 'value.a[]' are not strings"),
         ("json", '{"type":"array","items":{"type":"string"}}', "a document is read as a struct"),
         ("json", "id", "The list of columns cannot be used"),
-        ("json", "{", "The JSON Schema cannot be used: it is no JSON"),
-        ("avro", '{"type":\n "record",}', "The Avro schema cannot be used: it is no JSON: "),
+        ("json", "{", "The JSON Schema cannot be used: it is not JSON"),
+        ("avro", '{"type":\n "record",}', "The Avro schema cannot be used: it is not JSON: "),
         ("avro", '{"type":\n "record",}', "at line 2, column"),
         ("avro", '{"type":"record","name":"R","fields":[{"name":"r","type":"R"}]}', "record 'R' holds itself"),
     ],

@@ -77,7 +77,7 @@ class Step:
             while not self._over.wait(_INTERVAL_S):
                 self._console.print(self._line(), markup=False, highlight=False)
             return
-        # A path or a name is no markup.
+        # A path or a name is not markup.
         with self._console.status(Text(self._line())) as status:
             while not self._over.wait(_REDRAW_S):
                 status.update(Text(self._line()))

@@ -27,7 +27,7 @@ def collect_options(
         servers: host:port, several with commas between them.
 
     Raises:
-        OptionError: a file cannot be read or has another form, or a text is no name=value; values are not repeated.
+        OptionError: a file cannot be read or has another form, or a text is not a name=value; values are not repeated.
     """
     raw: dict[str, Any] = {} if config is None else dict(read_properties(config))
     if options_file is not None:

@@ -107,7 +107,7 @@ def _principal(text: str) -> tuple[str, str]:
     kind, _, name = text.partition(":")
     if not kind or not name:
         raise OptionError(
-            f"'{text}' is no principal.",
+            f"'{text}' is not a principal.",
             condition="OPTION_INVALID",
             hint="Write a principal as type and name, such as User:alice.",
         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def broker_unknown(broker_id: int, members: Mapping[int, BrokerNode]) -> TransportError:
-    """Build the error for a broker that is no member of the cluster."""
+    """Build the error for a broker that is not a member of the cluster."""
     named = ", ".join(f"{known} ({node.address})" for known, node in sorted(members.items()))
     return TransportError(
         f"Broker {broker_id} is not a member of the cluster now; members are {named}.",

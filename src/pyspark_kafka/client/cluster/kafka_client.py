@@ -160,7 +160,7 @@ class KafkaClient:
         """Return a broker with its address, from memory or from the cluster.
 
         Raises:
-            TransportError: it is no member (condition BROKER_UNKNOWN), or no broker can be reached.
+            TransportError: it is not a member (condition BROKER_UNKNOWN), or no broker can be reached.
         """
         if broker_id not in self.cache.brokers:
             self.fetch_metadata((), deadline)
@@ -243,7 +243,7 @@ class KafkaClient:
         """Begin to connect to a broker of which no connection is idle, or to repeat the login of one that is.
 
         Raises:
-            TransportError: the broker is no member (condition BROKER_UNKNOWN), or no broker can be reached.
+            TransportError: the broker is not a member (condition BROKER_UNKNOWN), or no broker can be reached.
         """
         node = self.find_broker(broker_id, deadline)
         old = self.connections.take_old(broker_id)

@@ -413,9 +413,9 @@ class Cursor:
     def compare_log(self, start: int, end: int, now: float, cause: ConnectorError | None) -> ConnectorError | None:
         """Compare the position with the log's first offset and high watermark, as its leader lists them.
 
-        A position inside of the log is no error, even if the leader refused it: leaders have changed in between. A log
-        that ends before the end of the range is looked at several times. A range without an end may wait at the end of
-        the log for ever.
+        A position inside of the log is not an error, even if the leader refused it: leaders have changed in between. A
+        log that ends before the end of the range is looked at several times. A range without an end may wait at the end
+        of the log for ever.
 
         Args:
             start: the first offset.

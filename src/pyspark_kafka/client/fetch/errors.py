@@ -138,8 +138,8 @@ def log_truncated(cursor: RangeProgress, position_epoch: int, leader_epoch: int,
         f"{position_epoch}, were handed out, but the leader of epoch {leader_epoch} has that epoch up to {end_offset} "
         "only.",
         condition="KAFKA_DATA_LOSS.LOG_TRUNCATED",
-        hint="Check unclean.leader.election.enable, and whether producers write with acks below all: a replica that "
-        "lacked records became the leader. Run the batch again to read what the log has now.",
+        hint="Check unclean.leader.election.enable, and whether producers write with acks below all: a replica without "
+        "these records became the leader. Run the batch again to read the current records of the log.",
         parameters={
             "range": cursor.offset_range,
             "truncated_to": truncated_to,

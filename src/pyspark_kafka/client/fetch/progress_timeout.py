@@ -61,9 +61,9 @@ class ProgressTimeout:
     def rest(self) -> bool:
         """Note that the caller leaves a wait that it will continue; return whether its time starts again then.
 
-        It does if nothing fails and no broker is silent: that there is nothing to read is no failure of a range without
-        an end. If some range fails, records of others are no progress: it would be stuck for ever, and nobody would
-        learn of it.
+        It does if nothing fails and no broker is silent: that there is nothing to read is not a failure of a range
+        without an end. If some range fails, records of others are not progress: it would be stuck for ever, and nobody
+        would learn of it.
         """
         quiet = self._session.forget_errors() and self._session.oldest_request_s(self._clock()) <= self._silent_s
         if quiet:

@@ -209,7 +209,7 @@ def find_time(records: memoryview, position: int) -> int | None:
     Units: milliseconds since 1970-01-01 UTC.
 
     Raises:
-        CorruptRecordsError: the bytes are no record batches.
+        CorruptRecordsError: the bytes are not record batches.
         RecordError: the time does not fit in 64 bits of microseconds.
     """
     try:

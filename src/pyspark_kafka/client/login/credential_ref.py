@@ -22,7 +22,7 @@ def resolve_login(login: Login) -> Login:
     Runs on: driver and executor, once a connection. What blocks is the reference; see `Secret.reveal`.
 
     Raises:
-        OptionError: there is nothing where the reference leads, or it is no JAAS configuration for the mechanism.
+        OptionError: there is nothing where the reference leads, or it is not a JAAS configuration for the mechanism.
     """
     if not isinstance(login, ReferredLogin):
         return login

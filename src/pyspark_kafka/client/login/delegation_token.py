@@ -18,7 +18,7 @@ class DelegationToken:
     """A delegation token. Times are those of the brokers' clocks. Pickles, with its key; shows the key nowhere.
 
     Attributes:
-        token_id: its name, which is no secret.
+        token_id: its name, which is not a secret.
         key: its key in base64, as the password of a login.
         owner: the principal that it logs in, such as `User:alice`.
         issued_at: when it was created.

@@ -72,7 +72,7 @@ def exchange_failed(where: str, reason: str) -> TransportError:
     return TransportError(
         f"{where} failed: {reason}.",
         condition="SASL_EXCHANGE_FAILED",
-        hint="Check that user name and password fit this cluster, and that nothing between stands in for the broker.",
+        hint="Check that user name and password fit this cluster, and that no proxy answers instead of the broker.",
         parameters={"reason": reason},
     )
 

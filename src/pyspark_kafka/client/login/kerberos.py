@@ -127,7 +127,7 @@ def _credentials_of(login: KerberosLogin) -> tuple[str, str, str]:
     """Return what a login takes of this process, for `check_reference`."""
     if login.keytab is not None:
         return "file", login.keytab, "kafka.sasl.jaas.config"
-    # A name with a kind before it, such as FILE:/tmp/krb5cc_0 or KCM:0; most kinds are no files.
+    # A name with a kind before it, such as FILE:/tmp/krb5cc_0 or KCM:0; most kinds are not files.
     found = re.fullmatch(r"(?:(?P<kind>[A-Za-z]{2,}):)?(?P<path>.+)", login.ticket_cache or "KCM:0")
     if found is None or (found["kind"] or "FILE").upper() not in ("FILE", "DIR"):
         return "identity", "kerberos", "kafka.sasl.mechanism"

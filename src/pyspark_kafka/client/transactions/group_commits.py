@@ -77,7 +77,7 @@ class GroupCommits:
 
 
 def build_request(group_id: str, topics: Mapping[str, Mapping[int, int]]) -> Any:
-    """Build the request of someone who is no member: no generation, no member id. Pure."""
+    """Build the request of someone who is not a member: no generation, no member id. Pure."""
     topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
     partition_class = topic_class.OffsetCommitRequestPartition
     return OffsetCommitRequest(

@@ -6,8 +6,8 @@ import struct
 
 from pyspark_kafka.errors import ProtocolError
 
-# A larger frame is no response of a Kafka broker: brokers bound requests at 100 MiB, and a response to a fetch exceeds
-# the limit of the request by one record batch at most.
+# A larger frame is not a response of a Kafka broker: brokers bound requests at 100 MiB, and a response to a fetch
+# exceeds the limit of the request by one record batch at most.
 FRAME_LIMIT_BYTES = 256 << 20
 # Correlation id.
 HEADER_BYTES = 4

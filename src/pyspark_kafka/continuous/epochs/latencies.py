@@ -224,5 +224,5 @@ def finite(number: float) -> float:
         ValueError: it is infinite, or none.
     """
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no number of a histogram")
+        raise ValueError(f"{number} is not a number of a histogram")
     return float(number)

@@ -136,7 +136,7 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 class BadMessageError(Exception):
-    """Bytes that are no message; whoever sent them is not part of this run, or is broken."""
+    """Bytes that are not a message; whoever sent them is not part of this run, or is broken."""
 
 
 def encode(message: Message) -> bytes:
@@ -189,7 +189,7 @@ def _reports(parsed: object) -> Reports:
             raise BadMessageError("reports.reports has other values than those of a report")
         report = LaneReport(*values)
         if not all(0 <= value < 2**63 for value in values if type(value) is int):
-            raise BadMessageError("reports.reports has a number that is no count")
+            raise BadMessageError("reports.reports has a number that is not a count")
         reports.append(report)
     return Reports(tuple(reports))
 

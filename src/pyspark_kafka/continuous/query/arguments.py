@@ -35,7 +35,7 @@ def table_of(source: str | Table) -> Table:
 
     Raises:
         OptionError: the name is another one.
-        TypeError: it is no table and no name.
+        TypeError: it is neither a table nor a name.
     """
     if isinstance(source, Table):
         return source

@@ -192,7 +192,7 @@ class ContinuousFrame(FramePlan, SparkNames):
         """Keep the rows for which an Arrow expression is true, such as `pyarrow.compute.field("value").is_valid()`.
 
         Raises:
-            TypeError: it is no Arrow expression.
+            TypeError: it is not an Arrow expression.
         """
         check_expression(condition)
         return self._with(Where(condition), self.schema)
@@ -210,7 +210,7 @@ class ContinuousFrame(FramePlan, SparkNames):
                 if missing
                 else "select() was called without a column.",
                 condition="COLUMN_NOT_FOUND",
-                hint="Name columns that are there.",
+                hint="Name columns of the input.",
             )
         fields = [self.schema.field(name) for name in columns]
         return self._with(Select(tuple(columns)), pa.schema(fields))

@@ -67,7 +67,7 @@ class StateByKey:
         self._states.put_all(self._step, wanted, self._codec.encode(arrays))
 
     def remove(self, keys: pa.Array) -> None:
-        """Remove the values of keys. Keys without a value are no error.
+        """Remove the values of keys. Keys without a value are not an error.
 
         Args:
             keys: as for `get`.

@@ -180,7 +180,7 @@ def checked_batch(batch: object, schema: pa.Schema, function: object) -> pa.Reco
     """Return the batch of a user's function if it has the columns that the query was given for it.
 
     Raises:
-        SchemaError: it is no batch, or has other columns.
+        SchemaError: it is not a batch, or has other columns.
     """
     name = _name_of(function)
     if not isinstance(batch, pa.RecordBatch):

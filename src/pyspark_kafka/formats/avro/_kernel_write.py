@@ -23,7 +23,7 @@ _OK = cython.declare(cython.int, 0)
 _IS_NULL = cython.declare(cython.int, 1)  # a null where the type has none
 _OUT_OF_RANGE = cython.declare(cython.int, 2)  # a number that the type cannot hold
 _INEXACT = cython.declare(cython.int, 3)  # a time with more digits than the type has
-_BAD_SYMBOL = cython.declare(cython.int, 4)  # a text that is no symbol of the enum
+_BAD_SYMBOL = cython.declare(cython.int, 4)  # a text that is not a symbol of the enum
 _BAD_SIZE = cython.declare(cython.int, 5)  # not as many bytes as the type has
 _MEMBERS = cython.declare(cython.int, 6)  # not exactly one member of a union
 _TOO_LARGE = cython.declare(cython.int, 7)  # the values together would pass 2 GiB
@@ -289,7 +289,7 @@ class WriteEnum(WriteStep):
     numbers: cython.const[cython.int][::1]
 
     def __init__(self, numbers: object) -> None:
-        """Write numbers; -1 is no symbol."""
+        """Write numbers; -1 is not a symbol."""
         self.numbers = numbers
 
     @cython.cfunc

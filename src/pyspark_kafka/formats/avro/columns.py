@@ -77,7 +77,7 @@ class AvroColumn:
 
 
 def branches_of(schema: Schema, given: Type) -> tuple[Type, ...] | None:
-    """Return the branches of a union without null; None for a type that is no union.
+    """Return the branches of a union without null; None for a type that is not a union.
 
     A union of int and long is one branch of long, one of float and double one of double.
     """

@@ -39,7 +39,7 @@ _REASONS = {
 }
 
 
-# All other codes are a value that is no Avro of its schema.
+# All other codes are a value that is not Avro of its schema.
 _KINDS = {_READING.NOT_READABLE: Reason.RESOLUTION_FAILED}
 
 

@@ -26,7 +26,7 @@ _REASONS = {
     _variant.kernel.writing.IS_NULL: "it is null, and the schema has no null there",
     _variant.kernel.writing.OUT_OF_RANGE: "the number is out of the range of the schema's type",
     _variant.kernel.writing.INEXACT: "the time has parts of a millisecond, and the schema has none",
-    _variant.kernel.writing.BAD_SYMBOL: "the text is no symbol of the schema's enum",
+    _variant.kernel.writing.BAD_SYMBOL: "the text is not a symbol of the schema's enum",
     _variant.kernel.writing.BAD_SIZE: "it has not as many bytes as the schema's fixed",
     _variant.kernel.writing.MEMBERS: "not exactly one of the members of the union is there",
     _variant.kernel.writing.TOO_LARGE: "the values of the batch together pass 2 GiB",
@@ -277,14 +277,14 @@ def _uuid_bytes(column: pa.Array, path: str) -> pa.Array:
     try:
         raw = [None if text is None else uuid.UUID(text).bytes for text in column.to_pylist()]
     except ValueError as error:
-        raise _bad_row(None, path, "the text is no UUID") from error
+        raise _bad_row(None, path, "the text is not a UUID") from error
     return pa.array(raw, pa.binary(16))
 
 
 def _check_uuids(column: pa.Array, path: str) -> None:
-    """Refuse texts that are no UUID of RFC 9562, in the form that readers expect."""
+    """Refuse texts that are not UUIDs of RFC 9562, in the form that readers expect."""
     if pc.any(pc.invert(pc.match_substring_regex(column, _UUID))).as_py():
-        raise _bad_row(None, path, "the text is no UUID")
+        raise _bad_row(None, path, "the text is not a UUID")
 
 
 def _item_offsets(column: pa.Array) -> tuple[Any, int, int]:

@@ -172,7 +172,7 @@ def parse_schema(text: str, references: Sequence[NamedSchema] = ()) -> Schema:
             raise invalid_schema("it is nested too deeply") from error
         except json.JSONDecodeError as error:
             where = f"at line {error.lineno}, column {error.colno}"
-            raise invalid_schema(f"it is no JSON: {error.msg}, {where}", "Correct the JSON of the schema.") from error
+            raise invalid_schema(f"it is not JSON: {error.msg}, {where}", "Correct the JSON of the schema.") from error
         except Exception as error:
             # fastavro raises its own errors, and KeyError, TypeError and others on what is not a schema at all.
             raise invalid_schema(f"{type(error).__name__}: {str(error)[:300]}") from error

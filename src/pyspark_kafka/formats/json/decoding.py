@@ -203,7 +203,7 @@ class JsonDecoder:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
-            # A panic of Rust is no Exception.
+            # A panic of Rust is not an Exception.
             raise ValueError(str(error)) from error
         if batch.num_rows != count:
             raise ValueError(f"{batch.num_rows} documents in {count} values")

@@ -22,7 +22,7 @@ NOT_UTF8 = "it is not UTF-8"
 _TOO_DEEP = "it is nested too deeply"
 _CUT_SHORT = "it ends in the middle of a document"
 _HALF_PAIR = "it has half a surrogate pair"
-_NO_OBJECT = "it is no JSON object"
+_NO_OBJECT = "it is not a JSON object"
 _SURROGATE = re.compile(rb"\\u[dD][89abcdefABCDEF]")
 
 
@@ -78,7 +78,7 @@ def _place(message: str, text: bytes) -> str:
         # msgspec reports half a surrogate pair the same way, wherever it is.
         return _HALF_PAIR if text.rstrip().endswith(b"}") and _SURROGATE.search(text) else _CUT_SHORT
     _, at, place = message.partition("(byte ")
-    return f"it is no JSON: fault at byte {place.rstrip(')')}" if at else "it is no JSON"
+    return f"it is not JSON: fault at byte {place.rstrip(')')}" if at else "it is not JSON"
 
 
 def is_utf8(text: bytes) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.formats.json.time_patterns import TimePatterns
 
-# The member that a value which is no object is written in, and taken out of.
+# The member that a value which is not an object is written in, and taken out of.
 _ONLY = "v"
 # What JSON has no form for.
 _UNKNOWN = (pa.types.is_duration, pa.types.is_interval, pa.types.is_union, pa.types.is_null)

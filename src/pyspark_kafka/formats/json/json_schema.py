@@ -60,7 +60,8 @@ def parse_json_schema(text: str, references: Sequence[NamedSchema] = ()) -> pa.D
         references: schemas that `$ref` names, by their names or by their `$id`.
 
     Raises:
-        SchemaError: it is no JSON Schema, too large or too deep, or a part of it is no column: the text has its path.
+        SchemaError: it is not a JSON Schema, too large or too deep, or a part of it is not a column: the text has its
+            path.
 
     Source: JSON Schema 2020-12, and the drafts 4, 6, 7 and 2019-09.
 
@@ -78,14 +79,14 @@ def parse_json_schema(text: str, references: Sequence[NamedSchema] = ()) -> pa.D
         raise _invalid(f"it nests more than {_MAX_DEPTH} types") from error
     except ValueError as error:
         # urllib, of an address such as http://[
-        raise _invalid(f"an $id or a $ref is no address: {str(error)[:100]}") from error
+        raise _invalid(f"an $id or a $ref is not an address: {str(error)[:100]}") from error
 
 
 def _load(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _invalid(f"{what} is no JSON: {str(error)[:200]}") from error
+        raise _invalid(f"{what} is not JSON: {str(error)[:200]}") from error
 
 
 class _SchemaPart:
@@ -253,7 +254,7 @@ class _SchemaReader:
 
     def _referred(self, reference: Any, place: _SchemaPart) -> pa.DataType:
         if not isinstance(reference, str):
-            raise place.fault("has a $ref that is no text")
+            raise place.fault("has a $ref that is not text")
         try:
             found, resource, key = self._documents.find(reference, place.resource)
         except LostReference as error:

@@ -34,14 +34,14 @@ class JsonSchemaFit:
         """Compare names and types.
 
         Raises:
-            SchemaError: the text is no JSON Schema; or a field is missing, or surplus, or of another type.
+            SchemaError: the text is not a JSON Schema; or a field is missing, or surplus, or of another type.
         """
         try:
             self._root = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise _invalid("it is not valid JSON") from error
         if not isinstance(self._root, (dict, bool)):
-            raise _invalid("it is no JSON object")
+            raise _invalid("it is not a JSON object")
         self._ignores_siblings = draft_of(self._root) < NEWEST_DRAFT
         self._check(arrow_type, self._root, "")
 

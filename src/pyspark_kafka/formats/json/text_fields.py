@@ -61,7 +61,9 @@ class TextFields:
             buffers = own.buffers()[:2]
             return pa.Array.from_buffers(wanted, len(own), buffers, own.null_count, own.offset, children=[content])
         pattern = self._times.of(wanted)
-        found, places, reason = (*pattern.read(column, wanted), "no time of its format") if pattern else _base64(column)
+        found, places, reason = (
+            (*pattern.read(column, wanted), "not a time of its format") if pattern else _base64(column)
+        )
         for at in places:
             wrong.setdefault(at if rows is None else int(rows[at]), f"the value of field '{path}' is {reason}")
         return found

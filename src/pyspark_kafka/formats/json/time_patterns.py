@@ -51,7 +51,7 @@ class _Letters(NamedTuple):
     Attributes:
         name: the part of a time.
         expression: the texts that are read.
-        digits: the number of digits, if it is always the same; 0: a number of any width; None: it is no number.
+        digits: the number of digits, if it is always the same; 0: a number of any width; None: it is not a number.
     """
 
     name: str
@@ -215,7 +215,7 @@ def _parsed(pattern: str, of_dates: bool) -> TimePattern:
         if found is None:
             raise ValueError(f"{part.letters} is none of the forms that letter '{part.letters[0]}' has here")
         if of_dates and part.letters[0] in _OF_A_DAY:
-            raise ValueError(f"{part.letters} is no part of a date")
+            raise ValueError(f"{part.letters} is not a part of a date")
         if before is not None and found.digits is not None and before.digits == 0:
             raise ValueError(
                 f"no character stands between {part.letters} and the number before it, which has any width"

@@ -122,7 +122,7 @@ class UuidDecoder:
         del skipped, budget
         fits = pc.fill_null(pc.match_substring_regex(values, _UUID), False)
         bad = [
-            BadValue(row, Reason.DECODE_FAILED, "it is no UUID as text of 36 characters")
+            BadValue(row, Reason.DECODE_FAILED, "it is not a UUID as text of 36 characters")
             for row in _misfits(values, fits)
         ]
         texts = pc.if_else(fits, values, None).cast(pa.binary()).cast(pa.string())
@@ -140,15 +140,15 @@ class UuidEncoder:
         """Return the bytes of each text, null where the row is; there is no prefix.
 
         Raises:
-            RecordError: a text is no UUID.
+            RecordError: a text is not a UUID.
         """
         del prefix
         wrong = _misfits(column, pc.fill_null(pc.match_substring_regex(column, _UUID), False))
         if wrong:
             raise RecordError(
-                f"Row {wrong[0]} is no UUID as text of 36 characters.",
+                f"Row {wrong[0]} is not a UUID as text of 36 characters.",
                 condition="VALUE_NOT_ENCODABLE",
-                parameters={"row": wrong[0], "field": "value", "reason": "it is no UUID as text of 36 characters"},
+                parameters={"row": wrong[0], "field": "value", "reason": "it is not a UUID as text of 36 characters"},
             )
         return pc.ascii_lower(column).cast(pa.binary())
 

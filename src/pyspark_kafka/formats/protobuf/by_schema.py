@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Path = tuple[int, ...] | str
 
 # The types that a field of the reader can be read from besides its own: they have the same bytes on the wire, and every
-# value of theirs is one of its own. Bytes that are no text are found value by value.
+# value of theirs is one of its own. Bytes that are not text are found value by value.
 _WIDENED = {
     "int32": ("bool", "enum"),
     "int64": ("bool", "enum", "int32", "uint32"),

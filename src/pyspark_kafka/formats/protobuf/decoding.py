@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MAX_BYTES = 64 << 20
 # Values that are read at a time: one that is bad costs a whole chunk.
 _CHUNK_ROWS = 2048
-_NO_MESSAGE = "it is no message of its schema"
+_NO_MESSAGE = "it is not a message of its schema"
 _TOO_DEEP = f"it is nested more than {_variant.outline.MAX_DEPTH} deep"
 
 
@@ -150,7 +150,7 @@ class ProtobufDecoder:
             batch = self._handler.array_to_record_batch(values)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
-        except BaseException:  # noqa: BLE001 - a panic of Rust is no Exception
+        except BaseException:  # noqa: BLE001 - a panic of Rust is not an Exception
             return None
         if batch.num_columns == 0:
             # Of children alone, structs would have no length.

@@ -41,7 +41,7 @@ def find_message(file_set: bytes, name: str | None = None) -> Any:
         name: the full name of the message; None: the first of the last file.
 
     Raises:
-        SchemaError: it is no FileDescriptorSet, a file does not fit, or there is no such message.
+        SchemaError: it is not a FileDescriptorSet, a file does not fit, or there is no such message.
         MissingDependencyError: without the package protobuf.
     """
     try:
@@ -159,7 +159,7 @@ def build_handler(descriptor: Any) -> Any:
     """Return what converts messages of a descriptor.
 
     Raises:
-        SchemaError: as columns the message has too many parts or levels, a group, or a name that is no text; or a file
+        SchemaError: as columns the message has too many parts or levels, a group, or a name that is not text; or a file
             is of an edition, and not of proto2 or proto3.
         MissingDependencyError: without the package ptars.
     """
@@ -167,7 +167,7 @@ def build_handler(descriptor: Any) -> Any:
     try:
         _check_syntax(descriptor.file)
     except UnicodeDecodeError as error:
-        raise _invalid("the name of a file in it is no UTF-8") from error
+        raise _invalid("the name of a file in it is not UTF-8") from error
     try:
         from ptars import HandlerPool, PtarsConfig  # noqa: PLC0415 - optional
     except ImportError as error:
@@ -191,7 +191,7 @@ def build_handler(descriptor: Any) -> Any:
     except (KeyboardInterrupt, SystemExit, MemoryError, SchemaError):
         raise
     except BaseException as error:
-        # A panic of Rust is no Exception: names that are no UTF-8, among others.
+        # A panic of Rust is not an Exception: names that are not UTF-8, among others.
         raise _invalid(f"message '{descriptor.full_name}' cannot be read as columns") from error
 
 

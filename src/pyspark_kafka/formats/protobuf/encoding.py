@@ -196,8 +196,8 @@ def _present(column: pa.MapArray) -> pa.MapArray:
 def _check_values(column: pa.Array, descriptor: Any, path: str, walks: dict[str, Any], *, nested: bool = False) -> None:
     """Raise for what ptars writes as something else, or leaves out.
 
-    That is a text that is no name of its enum, a null in a list or map, a null in a field that is required or always
-    there, two members of a oneof, of which readers see the last, and bytes that are no message, in place of one.
+    That is a text that is not a name of its enum, a null in a list or map, a null in a field that is required or always
+    there, two members of a oneof, of which readers see the last, and bytes that are not a message, in place of one.
     """
     # Without what stands in memory below a struct that is null.
     children = dict(zip([each.name for each in column.type], column.flatten(), strict=True))
@@ -235,7 +235,7 @@ def _check_values(column: pa.Array, descriptor: Any, path: str, walks: dict[str,
             wrong = pc.and_(pc.is_valid(inner), pc.invert(pc.is_in(inner, value_set=names)))
             if pc.any(wrong).as_py():
                 row = None if below else pc.index(wrong, pa.scalar(value=True)).as_py()
-                raise _bad_row(row, place, f"the text is no name of the enum {field.enum_type.full_name}")
+                raise _bad_row(row, place, f"the text is not a name of the enum {field.enum_type.full_name}")
         elif found is not None and pa.types.is_struct(inner.type):
             _check_values(inner, found, place, walks, nested=below)
         elif found is not None and found.full_name != _BYTES_VALUE and _is_binary(inner.type):
@@ -245,7 +245,7 @@ def _check_values(column: pa.Array, descriptor: Any, path: str, walks: dict[str,
             checked = check_values(walk, inner)
             if not checked.are_good:
                 wrong = np.nonzero(checked.verdicts)[0].tolist()
-                reason = f"its bytes are no message {found.full_name}, or one nested more than "
+                reason = f"its bytes are not a message {found.full_name}, or one nested more than "
                 raise _bad_row(None if below else wrong[0], place, f"{reason}{_variant.outline.MAX_DEPTH} deep")
 
 

@@ -85,7 +85,7 @@ def _read(text: str, references: tuple[NamedSchema, ...]) -> bytes:
         return _as_set(data, [each for each in others if each is not None])
     except UnicodeDecodeError as error:
         # Names are read as text when they are asked for.
-        raise _unusable("a name in it is no UTF-8") from error
+        raise _unusable("a name in it is not UTF-8") from error
 
 
 def _decoded(text: str) -> bytes | None:
@@ -166,7 +166,7 @@ def _included() -> Path:
 
 def _write(folder: Path, name: str, content: str, included: Path) -> None:
     if _NAME.fullmatch(name) is None:
-        raise _unusable(f"it refers to '{name[:100]}', which is no path of a .proto file")
+        raise _unusable(f"it refers to '{name[:100]}', which is not a path of a .proto file")
     if (included / name).is_file():
         return
     try:

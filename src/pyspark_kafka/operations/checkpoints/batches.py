@@ -26,7 +26,7 @@ OFFSETS, COMMITS = "offsets", "commits"
 MOVED = "pyspark_kafka.moved"
 """In the settings of a batch that a fork or a rewind has written. Spark ignores settings that it does not know."""
 
-# Of the year 9999, less a day for any time zone: later times are no times, and programs fail at them.
+# Of the year 9999, less a day for any time zone: later times are not times, and programs fail at them.
 _LATEST_MS = 253_402_300_800_000 - 86_400_000
 
 

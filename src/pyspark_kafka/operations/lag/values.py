@@ -32,7 +32,7 @@ class LagState(Enum):
     BEYOND_END = "beyond end"
     """The log ends before the position: it was cut, or the topic was recreated."""
     RECREATED = "recreated"
-    """The topic has another id than the one that was read."""
+    """The topic's id differs from the id that was read."""
     GONE = "gone"
     """There is no such topic or partition, or this user may not describe it."""
     UNKNOWN = "unknown"

@@ -32,7 +32,7 @@ def event_lines(path: Path) -> Iterator[str]:
     Runs on: any program; blocks on the file system.
 
     Raises:
-        ConnectorError: a file is compressed in a way that cannot be read, or a directory is no event log.
+        ConnectorError: a file is compressed in a way that cannot be read, or a directory is not an event log.
         OSError: a file cannot be read.
     """
     for file in _files(path):

@@ -121,7 +121,7 @@ def notebook_display() -> Callable[[Any, str, str], None]:
     would publish itself, each time in a place of its own.
 
     Raises:
-        CapabilityError: the program is no notebook, or IPython is missing.
+        CapabilityError: the program is not a notebook, or IPython is missing.
     """
     try:
         # Only notebooks have it.

@@ -59,7 +59,7 @@ class ShownPart(NamedTuple):
             return self.content.decode(errors="replace")
 
     def encoded(self) -> tuple[str, Encoding]:
-        """Return the content as text for JSON, and what it is: bytes that are no UTF-8 are in Base64."""
+        """Return the content as text for JSON, and what it is: bytes that are not UTF-8 are in Base64."""
         text = self.text()
         if text is None:
             return base64.b64encode(self.content).decode(), "base64"

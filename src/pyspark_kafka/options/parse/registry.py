@@ -53,7 +53,7 @@ def registry_addresses(raw: str) -> RegistryAddresses:
 
 
 def _address(entry: str) -> tuple[str, Secret | None]:
-    # What stands before an @ may be a password, even if the rest is no URL; and so may be what stands in a query.
+    # What stands before an @ may be a password, even if the rest is not a URL; and so may be what stands in a query.
     shown = "a URL with '@' in it" if "@" in entry else shown_address(entry)
     wrong = ValueError(f"must be http or https URLs with a host, separated by commas, {_EXAMPLE}; got {shown}")
     try:
@@ -174,7 +174,7 @@ def timeout_ms(raw: str) -> int:
     """Read how long one question to a registry may take, in milliseconds.
 
     Raises:
-        ValueError: it is no time span, or none that can be meant: 30 would be 30 ms.
+        ValueError: it is not a time span, or none that can be meant: 30 would be 30 ms.
     """
     found = duration_ms(raw)
     if not 100 <= found <= 600_000:

@@ -23,8 +23,8 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _HOST_PORT = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.%a-z]+)\]|(?P<host>[^\s:@/\[\],]+)):(?P<port>[0-9]{1,5})")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z0-9]+){2,4}")
 _SHOWN = 200
-# What may be repeated of a value that is no word at all, or no number: a secret that was pasted into the wrong option
-# is longer, or has digits and signs in it.
+# What may be repeated of a value that is not a word at all, or no number: a secret that was pasted into the wrong
+# option is longer, or has digits and signs in it.
 _PLAIN_WORD = re.compile(r".{0,3}|[A-Za-z_]{0,12}")
 _PLAIN_NUMBER = re.compile(r".{0,3}|[0-9\s.,_+-]{0,25}[A-Za-z_ ]{0,12}")
 _HOST_LIKE = re.compile(r"[A-Za-z0-9_.:/\[\]%-]{1,100}")
@@ -44,12 +44,12 @@ def shown_word(raw: str, *known: str) -> str:
 
 
 def shown_number(raw: str) -> str:
-    """Quote a value that is no number; if it may be a secret, return its length instead."""
+    """Quote a value that is not a number; if it may be a secret, return its length instead."""
     return f"'{raw}'" if _PLAIN_NUMBER.fullmatch(raw) else _hidden(raw)
 
 
 def shown_address(entry: str) -> str:
-    """Quote a value that is no address, or no URL; if it may be a secret, return its length instead."""
+    """Quote a value that is not an address, or no URL; if it may be a secret, return its length instead."""
     if "@" in entry:
         # Users sometimes put credentials before it.
         return "an entry with '@' in it"
@@ -63,7 +63,7 @@ def _hidden(raw: str) -> str:
 
 
 def location(text_option: str = "") -> Callable[[str], str]:
-    """Build the parser of the path of a file with certificates or keys, which never repeats what is no path.
+    """Build the parser of the path of a file with certificates or keys, which never repeats what is not a path.
 
     Args:
         text_option: the option that takes the text of such a file; empty if there is none.

@@ -139,7 +139,7 @@ def _decoded(data: bytes) -> str | None:
 
 
 def _is_text(value: str) -> bool:
-    """Whether a text can be sent: bytes of a variable that are no UTF-8 are characters that no encoding has."""
+    """Whether a text can be sent: bytes of a variable that are not UTF-8 are characters that no encoding has."""
     return value.isascii() or not _LONE_SURROGATE.search(value)
 
 

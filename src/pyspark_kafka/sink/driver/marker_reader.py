@@ -58,7 +58,7 @@ class MarkerReader:
 
         Raises:
             DeadlineError: a transaction of another sink in the same partition does not end.
-            CorruptRecordsError: a record of this key is no commit marker.
+            CorruptRecordsError: a record of this key is not a commit marker.
             CheckpointError: a marker is of a newer version.
         """
         expected = self._topic.partition_of(key)
@@ -95,7 +95,7 @@ class MarkerReader:
 
         Raises:
             BrokerError: the topic does not exist (condition UNKNOWN_TOPIC).
-            CorruptRecordsError: a record of one of these keys is no commit marker.
+            CorruptRecordsError: a record of one of these keys is not a commit marker.
             CheckpointError: a marker is of a newer version.
         """
         wanted = list(sink_ids)

@@ -229,7 +229,7 @@ def _schema(parsed: Any) -> RegisteredSchema:
     if isinstance(schema_id, bool) or not isinstance(schema_id, (int, str)):
         raise TypeError("a schema has no id")
     if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
-        raise TypeError("a version is no number")
+        raise TypeError("a version is not a number")
     subject = parsed["subject"]
     references = tuple(NamedSchema(str(name), str(other)) for name, other in parsed["references"])
     return RegisteredSchema(kind, text, references, schema_id, None if subject is None else str(subject), version)

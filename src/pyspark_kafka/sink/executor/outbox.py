@@ -211,7 +211,7 @@ class KafkaOutboxWriter(DataWriter):
                 "Nothing was written.",
                 condition="SPOOL_LOCATION_MISSING",
                 hint="Set option 'spoolLocation' to a place that driver and executors share; or write with more, "
-                "smaller tasks; or raise 'spoolThresholdBytes' (what all tasks return must stay below "
+                "smaller tasks; or raise 'spoolThresholdBytes' (the results of all tasks must stay below "
                 "spark.driver.maxResultSize).",
                 parameters={"bytes": self._held_bytes, "limit": self._max_returned()},
             )

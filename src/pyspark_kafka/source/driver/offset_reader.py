@@ -89,7 +89,7 @@ class KafkaOffsetReader:
         """Return what the subscription means now.
 
         Topics that are internal to the brokers are left out. With `assign`, listed partitions that do not exist are
-        left out too; with `subscribePattern`, no match is no error.
+        left out too; with `subscribePattern`, no match is not an error.
 
         Args:
             read_topics: topics that the query has read: if one of them is missing, it is looked up more often.

@@ -42,7 +42,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
     returned when they are written; while there are none, a request goes to each broker about every
     `kafka.fetch.max.wait.ms`.
 
-    The position passes what is no row, control records and aborted records, as soon as that was read: a reader of
+    The position passes what is not a row, control records and aborted records, as soon as that was read: a reader of
     everything has no lag. A caller that does not come for rows stops the fetches.
 
     A topic that is deleted or recreated meanwhile is read no more, if `failOnDataLoss` is false; its last position is
@@ -106,7 +106,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
                     self._poll(until)
                 if self._pieces is not None and self._decode(self._pieces):
                     return True
-                # Looked at after each step: many records that are no rows may come.
+                # Looked at after each step: many records that are not rows may come.
                 if until.expired or self._closing.is_set() or self.hasEnded():
                     return False
 

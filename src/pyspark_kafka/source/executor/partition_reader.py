@@ -32,7 +32,7 @@ class KafkaPartitionReader(PartitionReader):
     Records of a partition come in offset order; a batch holds records of one partition; batches of several partitions
     come in any order. A function of the ranges only: it discovers nothing, resets nothing and commits nothing. A range
     is done when its *position* reaches the end: control records, aborted records and compaction holes take offsets
-    and are no rows. Open ends of a range are looked up at the first `next()`, and stay where they are then.
+    and are not rows. Open ends of a range are looked up at the first `next()`, and stay where they are then.
 
     Runs on: executor; blocks on the network, at most `kafkaConsumer.pollTimeoutMs` without progress.
 

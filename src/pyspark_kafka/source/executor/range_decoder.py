@@ -94,7 +94,7 @@ def resume_or_raise(
         offset_range: what is read.
         fail_on_data_loss: whether the loss is not tolerated.
         open_start: whether nothing was read yet of a range that starts wherever the log does; if the log starts later
-            by now, that is no loss.
+            by now, that is not a loss.
         leaves_recreated: whether a recreated topic is left to a later batch, so that nothing is read twice.
         is_counted: whether a tolerated loss is one of a query, which its figures show.
 
@@ -146,7 +146,7 @@ def resume_or_raise(
     return _tolerate_or_raise(
         error,
         message,
-        hint=f"{_MOVE} Or accept every loss: set failOnDataLoss to false to continue behind the gap.",
+        hint=f"{_MOVE} Or accept every loss: set failOnDataLoss to false to continue after the gap.",
         parameters=parameters,
         resume=resume,
         fail_on_data_loss=fail_on_data_loss,
@@ -221,7 +221,7 @@ def leave_deleted(topic_partition: TopicPartition, *, fail_on_data_loss: bool) -
         raise DataLossError(
             message,
             condition=condition,
-            hint="Plan the read again, by another load(); set failOnDataLoss=false to read what is there.",
+            hint="Plan the read again, by another load(); set failOnDataLoss=false to read the remaining records.",
             parameters={"topic": topic_partition.topic, "partition": topic_partition.partition},
         ) from None
     _LOG.warning("[%s] %s The read continues without it, because 'failOnDataLoss' is false.", condition, message)

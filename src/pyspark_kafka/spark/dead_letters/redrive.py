@@ -74,7 +74,7 @@ def redrive(
         raise OptionError(
             f"Argument 'unknown' is {unknown!r}, and must be 'error', 'skip' or 'only'. Nothing was read or written.",
             condition="OPTION_INVALID",
-            hint='Use "error" to fail, "skip" to leave such records out, "only" to look at them.',
+            hint='Use "error" to fail, "skip" to omit such records, "only" to select them.',
         )
     types = column_types(df.schema)
     check_columns(
@@ -134,7 +134,7 @@ def _refuse(problem: str) -> str:
     error = RecordError(
         f"The dead letter {_RECORD} cannot be sent back: {_PROBLEM}. It was not sent.",
         condition="DEAD_LETTER_ORIGIN_UNKNOWN",
-        hint='Look at such records with redrive(..., unknown="only"), and leave them out with unknown="skip".',
+        hint='Select such records with redrive(..., unknown="only"), and leave them out with unknown="skip".',
     )
     before, _, rest = str(error).partition(_RECORD)
     between, _, after = rest.partition(_PROBLEM)

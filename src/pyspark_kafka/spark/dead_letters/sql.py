@@ -46,7 +46,7 @@ def check_topic(value: object, name: str) -> None:
     """Check an argument that names a topic.
 
     Raises:
-        OptionError: it is empty, or no text, or has half of a surrogate pair, which is no character.
+        OptionError: it is empty, or no text, or has half of a surrogate pair, which is not a character.
     """
     if not isinstance(value, str) or not value or any("\ud800" <= each <= "\udfff" for each in value):
         raise OptionError(

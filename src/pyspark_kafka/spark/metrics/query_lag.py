@@ -47,7 +47,7 @@ def progress_positions(sources: Any) -> dict[TopicPartition, int]:
     offsets = []
     for source in sources:
         end = source["endOffset"]
-        # Of another source, or nothing is known yet, it is no offset of Kafka's.
+        # Of another source, or nothing is known yet, it is not an offset of Kafka's.
         with suppress(CheckpointError):
             offsets.append(KafkaSourceOffset.from_json(json.dumps(end) if isinstance(end, dict) else str(end)))
     return merge_positions(offsets)

@@ -212,7 +212,7 @@ class BrokerSecurity:
                 return new
             if not seen:
                 time.sleep(_POLL_S)
-        raise _not_there("keeps the certificate that it had", "Look at its log.")
+        raise _not_there("keeps the certificate that it had", "Read its log.")
 
     def prepare(self, directory: Path, ports: Mapping[str, int], controller_port: int) -> dict[str, str]:
         """Make what the listeners need, once, and return the broker's properties for them.

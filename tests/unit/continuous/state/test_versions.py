@@ -22,7 +22,7 @@ def test_version_is_the_same_after_its_text() -> None:
 
 @pytest.mark.parametrize("text", ["", "12", "12-ab", "x-ab.1", "12-../b.1", "12-ab.1\n", "12-.1"])
 def test_text_that_is_no_version_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no version"):
+    with pytest.raises(ValueError, match="not a version"):
         StateVersion.parse(text)
 
 
@@ -72,7 +72,7 @@ def test_heads_that_a_sink_keeps_are_the_same_after_their_text() -> None:
     heads = CommittedHeads("abc", ("3-w.1", None, "4-wc2.1"))
     assert heads.text() == "abc,3-w.1,-,4-wc2.1"
     assert CommittedHeads.parse(heads.text()) == heads
-    with pytest.raises(ValueError, match="no version"):
+    with pytest.raises(ValueError, match="not a version"):
         CommittedHeads.parse("abc,../x")
 
 

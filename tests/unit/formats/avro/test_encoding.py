@@ -94,7 +94,7 @@ def test_the_null_of_a_union_is_a_value() -> None:
             r"Row 1 .* field '\[\]': it is null, and the schema has no null there",
         ),
         (logical("long", "timestamp-millis"), pa.array([1], pa.timestamp("us", "UTC")), "parts of a millisecond"),
-        ({"type": "enum", "name": "E", "symbols": ["A"]}, pa.array(["B"]), "no symbol of the schema's enum"),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, pa.array(["B"]), "not a symbol of the schema's enum"),
         ({"type": "fixed", "name": "F", "size": 2}, pa.array([b"abc"]), "not as many bytes as the schema's fixed"),
         (
             {"type": "fixed", "name": "D", "size": 1, "logicalType": "decimal", "precision": 2},
@@ -155,5 +155,5 @@ def test_a_text_that_is_no_uuid_is_refused() -> None:
     good = "7c9e6679-7425-40de-944b-E07FC1F90AE7"
     assert encode(schema, pa.array([good, None])) == [b"\x48" + good.encode(), None]
     for text in ("nope", "7c9e6679742540de944be07fc1f90ae7", good + "\n", ""):
-        with pytest.raises(RecordError, match="the text is no UUID"):
+        with pytest.raises(RecordError, match="the text is not a UUID"):
             encode({"type": "array", "items": schema}, pa.array([[good, text]]))

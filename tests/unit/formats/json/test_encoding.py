@@ -133,7 +133,7 @@ def test_only_times_that_are_written_are_refused() -> None:
                 continue
             with pytest.raises(RecordError, match=r"A row of the batch .* field '\[\]': the year is not within 0000"):
                 encode(column)
-            # Two items in two rows: the place of an item is no row.
+            # Two items in two rows: the place of an item is not a row.
             with pytest.raises(RecordError) as error:
                 encode(column.slice(0, 2))
             assert error.value.parameters["row"] == "None"

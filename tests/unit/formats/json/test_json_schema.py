@@ -1,4 +1,4 @@
-"""JSON Schema as columns: each draft's forms, what is no column, and that nothing is fetched."""
+"""JSON Schema as columns: each draft's forms, what is not a column, and that nothing is fetched."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ def test_references_are_not_fetched() -> None:
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        ("{", "it is no JSON"),
-        ("[" * 100_000, "it is no JSON"),
+        ("{", "it is not JSON"),
+        ("[" * 100_000, "it is not JSON"),
         (True, "the document may be anything"),
         ({}, "the document has no type, so it may be anything"),
         ({"properties": {"a": {}}}, "column 'a' has no type, so it may be anything"),
@@ -159,13 +159,13 @@ def test_references_are_not_fetched() -> None:
         ({"properties": {"a": {"const": []}}}, "column 'a' is one of values of several types"),
         ({"properties": {"a": {"type": "text"}}}, "column 'a' has the type 'text'"),
         ({"properties": {"a": {"type": {}}}}, "column 'a' may be one of several types"),
-        ({"$id": "http://[x", "properties": {"a": {"$ref": "y"}}}, "an $id or a $ref is no address"),
+        ({"$id": "http://[x", "properties": {"a": {"$ref": "y"}}}, "an $id or a $ref is not an address"),
         ({"properties": {"a": {"type": 5}}}, "column 'a' may be one of several types"),
         ({"properties": {"a": {"allOf": []}}}, "column 'a' has allOf without a list"),
         ({"properties": {"a": {"allOf": [{"minimum": 5}]}}}, "column 'a' has no type"),
         ({"allOf": [{"properties": {"a": STRING}}, {"properties": {"a": INTEGER}}]}, "member 'a' as two types"),
         ({"properties": {"a": {"$ref": "#/b"}}}, "column 'a' refers to '#/b', where nothing is"),
-        ({"properties": {"a": {"$ref": 5}}}, "column 'a' has a $ref that is no text"),
+        ({"properties": {"a": {"$ref": 5}}}, "column 'a' has a $ref that is not text"),
         ({"properties": {"a": {"$ref": "#"}}}, "column 'a.a' holds itself"),
         ({"properties": {"a": {"items": {"$ref": "#/properties/a"}}}}, "column 'a[][]' holds itself"),
         ({"$ref": "#"}, "the document holds itself"),
@@ -177,7 +177,7 @@ def test_schema_that_is_no_column_is_refused_with_its_path(schema: Any, expected
 
 
 def test_reference_that_is_no_json_is_named() -> None:
-    assert "its reference 'a.json' is no JSON" in refused({"properties": {"a": STRING}}, NamedSchema("a.json", "{"))
+    assert "its reference 'a.json' is not JSON" in refused({"properties": {"a": STRING}}, NamedSchema("a.json", "{"))
 
 
 def test_size_is_bounded() -> None:

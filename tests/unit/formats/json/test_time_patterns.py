@@ -49,7 +49,9 @@ def test_pattern_that_is_not_read_here_is_refused_with_a_sentence(pattern: str, 
 
 
 def test_pattern_of_dates_has_no_part_of_the_day() -> None:
-    with pytest.raises(OptionError, match="Option 'dateFormat' is 'yyyy HH', which cannot be used: HH is no part of a"):
+    with pytest.raises(
+        OptionError, match="Option 'dateFormat' is 'yyyy HH', which cannot be used: HH is not a part of"
+    ):
         time_patterns("yyyy HH", "yyyy HH")
 
 
@@ -89,9 +91,9 @@ def test_text_that_is_no_time_of_the_pattern_makes_its_record_bad_and_no_other()
     found = decode(pa.array(texts), "json", schema="l ARRAY<TIMESTAMP>", timestamp_format="yyyy", on_bad="null")
     assert [each.is_valid for each in found.column] == [True, False, False, True, False]
     assert [(each.row, each.message) for each in found.bad] == [
-        (1, "the value of field 'l' is no time of its format"),
+        (1, "the value of field 'l' is not a time of its format"),
         (2, "the value of field 'l' has another type"),
-        (4, "the value of field 'l' is no time of its format"),
+        (4, "the value of field 'l' is not a time of its format"),
     ]
 
 

@@ -102,8 +102,8 @@ def test_uuids_are_read_and_written_as_java_writes_them() -> None:
 def test_text_that_is_no_uuid_is_bad_and_not_written(text: bytes) -> None:
     found = UuidDecoder().decode(pa.array([text, ID.encode()]))
     assert found.column.to_pylist() == [None, ID]
-    assert found.bad == [BadValue(0, Reason.DECODE_FAILED, "it is no UUID as text of 36 characters")]
-    with pytest.raises(RecordError, match="Row 1 of the batch cannot be written in uuid: field 'value': it is no UUID"):
+    assert found.bad == [BadValue(0, Reason.DECODE_FAILED, "it is not a UUID as text of 36 characters")]
+    with pytest.raises(RecordError, match="cannot be written in uuid: field 'value': it is not a UUID"):
         encode(pa.array([ID, text.decode("latin-1")]), "uuid")
 
 

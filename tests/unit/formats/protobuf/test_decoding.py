@@ -103,7 +103,7 @@ def test_unknown_fields_are_skipped_and_unknown_names_are_numbers() -> None:
 def test_a_bad_value_is_null_and_named(text: bytes) -> None:
     good = everything()[1](i=1).SerializeToString()
     found = ProtobufDecoder(everything()[0]).decode(pa.array([good, text, None, good], pa.binary()))
-    assert found.bad == [BadValue(1, Reason.DECODE_FAILED, "it is no message of its schema")]
+    assert found.bad == [BadValue(1, Reason.DECODE_FAILED, "it is not a message of its schema")]
     assert [row and row["i"] for row in found.column.to_pylist()] == [1, None, None, 1]
 
 
@@ -134,7 +134,7 @@ def test_a_tag_of_more_than_32_bits_is_bad_whatever_stands_beside_it() -> None:
     odd = b"\x08\x05\xf8\xff\xff\xff\x7f\x01"
     for others in ([], [b"\xff"], [b""]):
         found = ProtobufDecoder(everything()[0]).decode(pa.array([odd, *others], pa.binary()))
-        assert found.bad[0] == BadValue(0, Reason.DECODE_FAILED, "it is no message of its schema")
+        assert found.bad[0] == BadValue(0, Reason.DECODE_FAILED, "it is not a message of its schema")
 
 
 @pytest.mark.parametrize("end", [b"", b"\x0c"])

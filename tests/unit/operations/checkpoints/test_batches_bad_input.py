@@ -1,4 +1,4 @@
-"""Times in a checkpoint that are no times: what reads them continues without."""
+"""Times in a checkpoint that are not times: what reads them continues without."""
 
 from __future__ import annotations
 

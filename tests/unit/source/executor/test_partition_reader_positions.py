@@ -173,7 +173,7 @@ def test_a_strict_reader_names_what_is_lost_after_giving_what_was_not(log: Log) 
         "is now [17, 50). Retention may have removed the records, or the topic was recreated. Records of the range "
         "before 10 were emitted; 7 offsets are lost. Hint: Accept this loss once: move a streaming query to offsets "
         "that the log has, with `pyspark-kafka checkpoint rewind` and --offsets (-2 is the beginning of a log). Or "
-        "accept every loss: set failOnDataLoss to false to continue behind the gap."
+        "accept every loss: set failOnDataLoss to false to continue after the gap."
     )
     # Nothing stands before it where Spark prints it.
     shown = "".join(traceback.format_exception(caught.value))
@@ -186,7 +186,7 @@ def test_batches_before_a_damaged_one_are_given_and_nothing_of_it(log: Log, dama
     log.damaged = damaged
     found: list[int] = []
     with pytest.raises(CorruptRecordsError, match=r"Reading t-0 \[0, 40\), topic 't', partition 0: .*CRC"):
-        # Damage is no loss that an option tolerates.
+        # Damage is not a loss that an option tolerates.
         drain(reader_of(0, 40, fail_on_data_loss=False), found)
     assert found == [*range(expected)]
     assert log.open_fetchers == 0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _FUNCTION_OPTION = "kafka.sasl.oauthbearer.token.callable"
 _URL_OPTION = "kafka.sasl.oauthbearer.token.endpoint.url"
-# Greater numbers of ms are no lifetimes, of 3 years and more, but times since 1970.
+# Greater numbers of ms are not lifetimes, of 3 years and more, but times since 1970.
 _MAX_LIFETIME_MS = 1e11
 _CLOCKS = "Compare the clock of this machine with that of the OAuth server (NTP)."
 

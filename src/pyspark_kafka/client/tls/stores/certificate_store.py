@@ -53,7 +53,7 @@ def fetch_store(store: CertificateStore, role: str) -> bytes:
             hint = "Name a path of the local file system, not a URL; it must exist on the driver and on every executor."
         raise store_error(role, store, f"cannot be read on host {host_name()}: {reason}", hint) from error
     if len(data) > _MAX_BYTES:
-        raise store_error(role, store, f"has more than {_MAX_BYTES >> 20} MiB, so it is no certificate store")
+        raise store_error(role, store, f"has more than {_MAX_BYTES >> 20} MiB, so it is not a certificate store")
     if not data:
         raise store_error(role, store, "is empty")
     return HiddenBytes(data)

@@ -1,7 +1,7 @@
 """JKS: the key stores of Java, as keytool wrote them by default until Java 8. Pure: no sockets, no clock.
 
-The format is frozen, and its protection of keys is no cipher that a library has: keys are XORed with a stream of SHA-1.
-Source: `sun.security.provider.JavaKeyStore` and `KeyProtector` of OpenJDK.
+The format is frozen, and its protection of keys is not a cipher that a library has: keys are XORed with a stream of
+SHA-1. Source: `sun.security.provider.JavaKeyStore` and `KeyProtector` of OpenJDK.
 """
 
 from __future__ import annotations

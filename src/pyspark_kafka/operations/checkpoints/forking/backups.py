@@ -92,7 +92,7 @@ def check_backup(files: CheckpointFiles, backup: CheckpointFiles) -> None:
     is_unmarked = marker is None and (read_unfinished(metadata) is not None or not backup.scan(OFFSETS).files)
     if is_missing or is_unmarked:
         raise CheckpointError(
-            f"{backup.shown} is no whole backup of a checkpoint. Nothing was changed.",
+            f"{backup.shown} is not a whole backup of a checkpoint. Nothing was changed.",
             condition="CHECKPOINT_TARGET_INVALID",
             hint="Name the directory that the rewind has written beside the checkpoint.",
             parameters={"location": backup.shown},
@@ -213,7 +213,7 @@ def _copy_back(files: CheckpointFiles, backup: CheckpointFiles, name: str) -> No
             f"File {name} of the backup {backup.shown} was removed while checkpoint {files.shown} was restored. No "
             "query starts there, as it is not whole.",
             condition="CHECKPOINT_REWIND_FAILED",
-            hint="Let nobody change the backup, and restore it again; if it has lost files, restore another one.",
+            hint="Make sure that no program changes the backup, and restore it again; or restore another backup.",
             parameters={"location": files.shown, "backup": backup.shown, "name": name},
         )
 

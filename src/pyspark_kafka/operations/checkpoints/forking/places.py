@@ -59,7 +59,7 @@ def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> AtTime:
         zone: of times that name none; None takes that of this machine.
 
     Raises:
-        OptionError: the text is no time, or one before 1970.
+        OptionError: the text is not a time, or is before 1970.
 
     Example:
         >>> parse_time("2h", 10_000_000).timestamp_ms

@@ -336,7 +336,7 @@ def _not_carried(
         f"The query of checkpoint {snapshot.location} keeps state, and the state of the place where it is to start is "
         f"not there. {reason}. With the state of another place, results would be wrong.",
         condition="CHECKPOINT_STATE_NOT_CARRIED",
-        hint=f"{batch} --drop-state to start with an empty state: sums and counts then begin at zero, repeats of "
-        "earlier records are not noticed, and joins find nothing from before.",
+        hint=f"{batch} --drop-state to start with an empty state: sums and counts then begin at zero, duplicates of "
+        "earlier records are not detected, and joins find no earlier rows.",
         parameters={"location": snapshot.location, "in_place": request.in_place},
     )

@@ -147,8 +147,8 @@ def _after_batch(snapshot: CheckpointSnapshot, batch_id: int, bounds: LogBounds 
         raise CheckpointError(
             f"Batch {batch_id} is not kept as a finished one by checkpoint {snapshot.location}.",
             condition="CHECKPOINT_PLACE_INVALID",
-            hint=f"{_kept(snapshot)} Spark keeps as many as spark.sql.streaming.minBatchesToRetain says; --at and "
-            "--offsets need none of them.",
+            hint=f"{_kept(snapshot)} Spark keeps the number of batches that spark.sql.streaming.minBatchesToRetain "
+            "sets; --at and --offsets need no batches.",
             parameters={"location": snapshot.location, "batch_id": batch_id},
         )
     restarted = {source: after for source, after in snapshot.restarts.items() if after >= batch_id}
@@ -158,7 +158,7 @@ def _after_batch(snapshot: CheckpointSnapshot, batch_id: int, bounds: LogBounds 
             f"After batch {batch_id} these topics were recreated: {listed(topics)}. The offsets of the batch are those "
             "of the former topics, whose records are gone.",
             condition="CHECKPOINT_PLACE_INVALID",
-            hint="Use --at or --offsets, which look into the topics of this moment.",
+            hint="Use --at or --offsets, which read the current topics.",
             parameters={"location": snapshot.location, "batch_id": batch_id},
         )
     moves, sources, others = [], [], []
@@ -265,7 +265,7 @@ def _edge(topic_partition: TopicPartition, edge: PartitionEdge, bounds: LogBound
         raise OptionError(
             f"--offsets names the {'start' if is_start else 'end'} of {topic_partition}, which does not exist.",
             condition="CHECKPOINT_OFFSETS_INVALID",
-            hint="Leave it out: its position stays as it is, and the query says what its loss means.",
+            hint="Leave it out: its position stays unchanged, and failOnDataLoss decides about the loss.",
             parameters={"topic_partition": topic_partition},
         )
     return found

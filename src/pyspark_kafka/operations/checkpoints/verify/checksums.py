@@ -24,10 +24,10 @@ def compare_checksum(data: bytes, checksum: bytes) -> str:
         ''
     """
     if len(checksum) < 8 or not checksum.startswith(_MAGIC):
-        return "the checksum is no checksum of Hadoop"
+        return "the checksum is not a checksum of Hadoop"
     (size,) = _SUM.unpack_from(checksum, 4)
     if size <= 0:
-        return "the checksum is no checksum of Hadoop"
+        return "the checksum is not a checksum of Hadoop"
     chunks = (len(data) + size - 1) // size
     expected = 8 + chunks * _SUM.size
     if len(checksum) != expected:

@@ -140,7 +140,7 @@ def _check_marker(expected: Expectation, snapshot: ClusterSnapshot, findings: Fi
     if marker is None:
         if last is not None:
             text = (
-                f"There is no commit marker of a sink '{where}': the query does not write exactly once here, or its "
+                f"There is not a commit marker of a sink '{where}': the query does not write exactly once here, or its "
                 "writer has another transactional id or commit topic."
             )
             findings.add(Severity.NOTE, "no-marker", where, text)

@@ -236,7 +236,7 @@ class _FileChecks:
                     Severity.NOTE,
                     "other-files",
                     directory,
-                    f"Files that are no batches: {listed(strange, noun='files')}. Restarts do not read them.",
+                    f"Files that are not batches: {listed(strange, noun='files')}. Restarts do not read them.",
                 )
 
     def _unread(self, directory: str) -> set[str]:

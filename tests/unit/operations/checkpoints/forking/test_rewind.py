@@ -292,7 +292,7 @@ def test_directory_that_is_no_backup_is_not_restored(tmp_path: Path, metadata: s
     if metadata is not None:
         (backup / "metadata").write_text(metadata)
     before = content(location)
-    with pytest.raises(CheckpointError, match="is no whole backup of a checkpoint"):
+    with pytest.raises(CheckpointError, match="is not a whole backup of a checkpoint"):
         restore(CheckpointFiles(str(location)), CheckpointFiles(str(backup)))
     assert content(location) == before
 

@@ -39,4 +39,4 @@ def test_any_bytes_are_a_checksum_or_not(data: bytes) -> None:
 
 def test_bytes_that_are_no_checksum_are_named() -> None:
     for data in (b"", b"crc\0", b"crc\0\0\0\0\0", b"xxx\0\0\0\2\0abcd"):
-        assert compare_checksum(b"abc", data) == "the checksum is no checksum of Hadoop"
+        assert compare_checksum(b"abc", data) == "the checksum is not a checksum of Hadoop"
