@@ -39,8 +39,8 @@ from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
 from pyspark_kafka.continuous.epochs.messages import End, Go, Hello, Moved, Reports, Started, Stop, decode, encode
 from pyspark_kafka.continuous.epochs.pace import EpochPace
-from pyspark_kafka.continuous.reports.events import QueryEvents
-from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
+from pyspark_kafka.continuous.reports.events import QueryEvents, QueryNames
+from pyspark_kafka.continuous.reports.progress import ProgressLog
 from pyspark_kafka.continuous.run import run as run_module
 from pyspark_kafka.continuous.run.commits import EpochCommits
 from pyspark_kafka.continuous.run.context import QueryControl, RunContext

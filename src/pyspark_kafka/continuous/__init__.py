@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.continuous.query.builder import ContinuousReader
     from pyspark_kafka.continuous.query.handle import ContinuousQuery
-    from pyspark_kafka.continuous.reports.streams import STREAMS as streams  # noqa: N811 - as `spark.streams`
-    from pyspark_kafka.continuous.reports.terminal import ProgressLine
+    from pyspark_kafka.continuous.query.streams import STREAMS as streams  # noqa: N811 - as `spark.streams`
+    from pyspark_kafka.continuous.query.terminal import ProgressLine
 
 __all__ = ["read", "show", "streams"]
 
@@ -56,7 +56,7 @@ def show(query: ContinuousQuery, console: Console | None = None) -> ProgressLine
     Returns:
         What shows the query; its `stop()` ends that and not the query.
     """
-    from pyspark_kafka.continuous.reports import terminal  # noqa: PLC0415 - see above
+    from pyspark_kafka.continuous.query import terminal  # noqa: PLC0415 - see above
 
     return terminal.show(query, console)
 
@@ -68,6 +68,6 @@ if not TYPE_CHECKING:
         """Return `streams`: the continuous queries of this process, with the methods of `spark.streams`."""
         if name != "streams":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from pyspark_kafka.continuous.reports.streams import STREAMS  # noqa: PLC0415 - see above
+        from pyspark_kafka.continuous.query.streams import STREAMS  # noqa: PLC0415 - see above
 
         return STREAMS

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
     from pyspark_kafka.continuous.query.runner import QueryRunner
-    from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
+    from pyspark_kafka.continuous.reports.events import QueryNames
+    from pyspark_kafka.continuous.reports.progress import ProgressLog
 
 # A second `stop` waits no longer, even if Spark or the sink do not answer.
 _GIVE_UP_SECONDS = 15.0

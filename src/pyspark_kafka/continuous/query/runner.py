@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.checkpoint import CheckpointFiles
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
-    from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
+    from pyspark_kafka.continuous.reports.events import QueryNames
+    from pyspark_kafka.continuous.reports.progress import ProgressLog
     from pyspark_kafka.continuous.run.plan import QueryPlan
 
 _LOG = logging.getLogger(__name__)

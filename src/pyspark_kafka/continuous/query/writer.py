@@ -27,9 +27,9 @@ from pyspark_kafka.continuous.query.arguments import KAFKA, interval_ms, table_o
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.continuous.query.runner import QueryRunner
 from pyspark_kafka.continuous.query.spark_names import WRITER_HINTS, SparkNames
-from pyspark_kafka.continuous.reports.events import QueryEvents
-from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
-from pyspark_kafka.continuous.reports.streams import STREAMS
+from pyspark_kafka.continuous.query.streams import STREAMS
+from pyspark_kafka.continuous.reports.events import QueryEvents, QueryNames
+from pyspark_kafka.continuous.reports.progress import ProgressLog
 from pyspark_kafka.continuous.run.plan import QueryPlan, RestartPauses
 from pyspark_kafka.continuous.state.versions import MAX_COMMITTED_STATES
 from pyspark_kafka.continuous.task.stages import Stages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,26 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-    from pyspark_kafka.continuous.reports.progress import QueryNames
-
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryNames:
+    """Who a query is, and what it reads and writes.
+
+    Attributes:
+        id: stays with the checkpoint.
+        run_id: of this start.
+        name: given by the user; None for none.
+        source: what is read.
+        sink: what is written.
+    """
+
+    id: str
+    run_id: str
+    name: str | None
+    source: str
+    sink: str
 
 
 class QueryEvents:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.connector import ContinuousStream, Offset
     from pyspark_kafka.continuous.epochs.coordinator import LaneReport
-    from pyspark_kafka.continuous.reports.events import QueryEvents
+    from pyspark_kafka.continuous.reports.events import QueryEvents, QueryNames
 
 _LOG = logging.getLogger(__name__)
 
@@ -26,25 +25,6 @@ _LOG = logging.getLogger(__name__)
 _KEPT = 100
 # `spark.sql.streaming.noDataProgressEventInterval`.
 _IDLE_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class QueryNames:
-    """Who a query is, and what it reads and writes.
-
-    Attributes:
-        id: stays with the checkpoint.
-        run_id: of this start.
-        name: given by the user; None for none.
-        source: what is read.
-        sink: what is written.
-    """
-
-    id: str
-    run_id: str
-    name: str | None
-    source: str
-    sink: str
 
 
 class ProgressLog:

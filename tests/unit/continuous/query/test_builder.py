@@ -19,7 +19,7 @@ from pyspark_kafka import continuous
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.query import writer as writer_module
 from pyspark_kafka.continuous.query.arguments import as_arrow_schema, interval_ms
-from pyspark_kafka.continuous.reports.streams import ContinuousQueryManager
+from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Where
 from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError, SchemaError
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
-from pyspark_kafka.continuous.reports.progress import QueryNames
+from pyspark_kafka.continuous.reports.events import QueryNames
 from pyspark_kafka.errors import ContinuousQueryError
 
 NAMES = QueryNames(str(uuid.uuid4()), str(uuid.uuid4()), "orders", "files", "files")

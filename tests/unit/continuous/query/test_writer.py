@@ -14,7 +14,7 @@ from pyspark_kafka import continuous
 from pyspark_kafka.connector import SupportsWrite, TableCapability
 from pyspark_kafka.continuous.query import writer as writer_module
 from pyspark_kafka.continuous.query.arguments import interval_ms
-from pyspark_kafka.continuous.reports.streams import ContinuousQueryManager
+from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
 from pyspark_kafka.errors import OptionError
 
 if TYPE_CHECKING:

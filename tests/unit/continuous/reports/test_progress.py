@@ -11,7 +11,8 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
-from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
+from pyspark_kafka.continuous.reports.events import QueryNames
+from pyspark_kafka.continuous.reports.progress import ProgressLog
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 

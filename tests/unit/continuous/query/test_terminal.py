@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from pyspark_kafka import continuous
-from pyspark_kafka.continuous.reports.terminal import ProgressLine
+from pyspark_kafka.continuous.query.terminal import ProgressLine
 
 if TYPE_CHECKING:
     import pytest
