@@ -279,7 +279,7 @@ def test_batch_that_cannot_be_written_whole_is_not_visible_and_holds_no_reader_b
     # Aborted at once, not after the transaction's timeout. The publisher has waited for the end of it.
     assert list_offsets(client, {partition: Latest()}, IsolationLevel.READ_COMMITTED) == end
     assert [record.value for record in consume_committed(bootstrap_servers, topic)] == []
-    # Mended, it goes through.
+    # After the fix it succeeds.
     publisher_of(client, marker).publish(marker, [chunk(topic, b"fine")])
     assert committed(client, bootstrap_servers, marker, topic) == [b"fine"]
 

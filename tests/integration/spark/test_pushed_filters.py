@@ -219,7 +219,7 @@ def test_spark_names_the_missing_setting_if_only_the_option_is_set(
 def test_spark_mixes_up_the_filters_of_two_queries_of_one_load(
     pushdown: SparkSession, bootstrap_servers: str, topics: list[str]
 ) -> None:
-    # Why it takes an option: what is planned last is read by all. Where this fails, Spark has been mended, and the
+    # Why it takes an option: what is planned last is read by all. Where this fails, Spark has been fixed, and the
     # option may become the default.
     rows = pushing(pushdown, bootstrap_servers, topics[:1])
     assert rows.where("partition = 1").count() == 6
