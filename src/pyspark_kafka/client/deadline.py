@@ -24,9 +24,10 @@ class Deadline:
     Units: milliseconds for budgets, seconds (`_s`) for what sockets and sleeps take.
 
     Args:
-        timeout_ms: the budget, counted from now.
+        timeout_ms: the budget, counted from now, or from when it began.
         clock: monotonic seconds; tests pass their own.
         sleep: waits for seconds, and returns true if the wait was ended early; tests pass their own.
+        began: when it began, if that was before now.
     """
 
     __slots__ = ("_clock", "_ends_at", "_sleep", "_started_at", "timeout_ms")
@@ -37,11 +38,12 @@ class Deadline:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = pause,
+        began: float | None = None,
     ) -> None:
         self.timeout_ms = timeout_ms
         self._clock = clock
         self._sleep = sleep
-        self._started_at = clock()
+        self._started_at = clock() if began is None else began
         self._ends_at = self._started_at + timeout_ms / 1000
 
     def remaining_s(self) -> float:
@@ -63,10 +65,7 @@ class Deadline:
 
     def extended(self, timeout_ms: float) -> Deadline:
         """Return a deadline that began when this one did, with another budget."""
-        other = Deadline(timeout_ms, clock=self._clock, sleep=self._sleep)
-        other._started_at = self._started_at
-        other._ends_at = self._started_at + timeout_ms / 1000
-        return other
+        return Deadline(timeout_ms, clock=self._clock, sleep=self._sleep, began=self._started_at)
 
     def pause(self, seconds: float) -> bool:
         """Wait, but not beyond the deadline; return whether the wait was interrupted: then no time is left."""

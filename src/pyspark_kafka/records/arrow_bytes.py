@@ -11,6 +11,9 @@ from pyspark_kafka.records import _variant
 
 # Stands in for a data buffer that Arrow leaves out of an empty column.
 _NO_DATA = memoryview(bytes(64))
+_NULL = pa.null().id
+_WIDE = frozenset({pa.large_string().id, pa.large_binary().id})
+_PLAIN = frozenset({pa.string().id, pa.binary().id}) | _WIDE
 
 
 def bytes_column(array: pa.Array[Any] | None, name: str) -> tuple[Any | None, int]:
@@ -19,11 +22,10 @@ def bytes_column(array: pa.Array[Any] | None, name: str) -> tuple[Any | None, in
     Raises:
         SchemaError: the array has another type.
     """
-    if array is None or pa.types.is_null(array.type) or (len(array) and array.null_count == len(array)):
+    if array is None or array.type.id == _NULL or (len(array) and array.null_count == len(array)):
         return None, 0
-    plain = _plain(array, name)
-    kind = plain.type
-    wide = pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)
+    plain = array if array.type.id in _PLAIN else _plain(array, name)
+    wide = plain.type.id in _WIDE
     # Checks that the ends of the offsets lie inside the data; the kernel trusts them.
     plain.validate()
     validity, offsets, data = plain.buffers()
@@ -35,7 +37,7 @@ def bytes_column(array: pa.Array[Any] | None, name: str) -> tuple[Any | None, in
         first,
         ends,
         wide,
-        _raw(data),
+        memoryview(data).cast("B") if data is not None and data.size else _NO_DATA,
         data.size if data is not None else 0,
         _raw(validity) if plain.null_count and validity is not None else None,
     )
@@ -106,9 +108,7 @@ def _plain(array: Any, name: str) -> Any:
     kind = array.type
     if isinstance(kind, pa.DictionaryType):
         return _plain(array.dictionary_decode(), name)
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return array
-    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+    if kind.id in _PLAIN:
         return array
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
         return array.cast(pa.large_binary())

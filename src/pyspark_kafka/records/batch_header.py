@@ -6,7 +6,6 @@ Only fields are read and checked here; records are the business of decoding.py.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_kafka.errors import CorruptRecordsError
@@ -21,7 +20,6 @@ LENGTH_OVERHEAD = 12
 MAGIC_END = 17
 # Where fields begin; the checksum covers everything from the attributes on.
 CRC_START = ATTRIBUTES_START = 21
-LAST_OFFSET_DELTA_START = 23
 PRODUCER_START = 43
 MIN_LENGTH = HEADER_BYTES - LENGTH_OVERHEAD
 MAX_OFFSET = 2**63 - 1
@@ -182,8 +180,7 @@ def _check(header: BatchHeader, floor: int) -> None:
         raise corrupt(f"it claims {count} records in {body} bytes", base, position)
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedHeaders:
+class ScannedHeaders(NamedTuple):
     """What a cheap walk over batch headers finds.
 
     Attributes:

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from crc32c import crc32c as _crc32c
+from crc32c import crc32c
 
 from pyspark_kafka.records import _variant
 
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-
-def crc32c(data: Buffer, value: int = 0) -> int:
-    """Return the CRC-32C of `data`, continuing from `value`; reads the buffer in place."""
-    return _crc32c(data, value)
+__all__ = ["crc32c", "replace_prefix"]
 
 
 def replace_prefix(crc: int, old_prefix: bytes, new_prefix: bytes, rest_length: int) -> int:
@@ -23,5 +15,5 @@ def replace_prefix(crc: int, old_prefix: bytes, new_prefix: bytes, rest_length: 
     A CRC is linear: two messages of one length differ in their CRC by what the difference of their prefixes becomes
     when `rest_length` zero bytes follow it.
     """
-    difference = _crc32c(old_prefix) ^ _crc32c(new_prefix)
+    difference = crc32c(old_prefix) ^ crc32c(new_prefix)
     return crc ^ int(_variant.kernel.writing.shift_crc(difference, rest_length))

@@ -5,8 +5,7 @@ Bytes are read by the kernel, buffers are held by pieces.py; here is the order o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -49,8 +48,7 @@ _MAX_TIME_MS = (2**63 - 1) // 1000
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """Decoded records and how far they reach.
 
     Attributes:
@@ -224,6 +222,8 @@ class _Decoding:
         while True:
             # The usual case is the kernel's: batches may be small, and each step here costs as much as some records.
             status = self._read_batches(walk, crc32c if check_crcs else None)
+            if walk.at == len(self._data):
+                break
             header = walk.next(is_verified=status != kernel.OTHER)
             if header is None:
                 break
@@ -236,10 +236,10 @@ class _Decoding:
                 for decoded in self._overflow(header, status):
                     given = decoded.next_offset
                     yield decoded
-            self._pass(header.last_offset)
+            self._position = max(self._position, min(header.last_offset + 1, end_offset))
         if walk.reached_stop:
             self._position = end_offset
-        if (self._piece is not None and self._piece.rows) or self._position > given:
+        if self._position > given or (self._piece is not None and self._piece.rows):
             yield self._take()
 
     def _read_batches(self, walk: HeaderWalk, crc32c: Any) -> int:
@@ -257,12 +257,8 @@ class _Decoding:
             piece.filled, at, walk.floor, self._start_offset, self._end_offset, self._rows, self._target_bytes,
             self._with_time, abort_filter is None, crc32c,
         )  # fmt: skip
-        self._pass(walk.floor)
+        self._position = max(self._position, min(walk.floor + 1, self._end_offset))
         return int(status)
-
-    def _pass(self, last_offset: int) -> None:
-        """Move the position behind a batch."""
-        self._position = max(self._position, min(last_offset + 1, self._end_offset))
 
     def _is_visible(self, header: BatchHeader) -> bool:
         """Decide by the header, and note control records; false also for what lies below the position."""

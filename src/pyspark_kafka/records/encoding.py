@@ -33,6 +33,8 @@ _MAX_BATCH_BYTES = 2**31 - 1
 # The most that a record takes beyond its bytes: length, attributes, time delta, offset delta, three lengths or counts.
 _RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5
 _HEADER_OVERHEAD = 5 + 5
+# Of this number of rows, Python finds the extremes sooner than Arrow does.
+_FEW = 256
 _START = struct.Struct(">qiibI")
 _COVERED = struct.Struct(">hiqqqhii")
 # Beyond this many seconds from 1970, milliseconds do not fit in 64 bits.
@@ -71,9 +73,9 @@ class RecordColumns:
         num_rows: int | None = None,
     ) -> None:
         kernel = _variant.kernel.writing
-        arrays = [array for array in (key, value, headers, timestamps) if array is not None]
-        self.num_rows = num_rows if num_rows is not None else len(arrays[0]) if arrays else 0
-        if any(len(array) != self.num_rows for array in arrays):
+        lengths = {len(array) for array in (key, value, headers, timestamps) if array is not None}
+        self.num_rows = num_rows if num_rows is not None else min(lengths, default=0)
+        if lengths and lengths != {self.num_rows}:
             raise SchemaError("columns of records differ in length", condition="COLUMN_LENGTHS_DIFFER")
         keys, key_bytes = bytes_column(key, "key")
         values, value_bytes = bytes_column(value, "value")
@@ -90,7 +92,7 @@ class RecordColumns:
             times = _milliseconds(timestamps, constant)
             self._encoder.set_times(memoryview(times.buffers()[1] or bytes(8)).cast("B").cast("q"), times.offset)
         self._scratch = memoryview(bytearray())
-        self._checked: memoryview | None = None
+        self.checked: memoryview | None = None
 
     @classmethod
     def from_batch(cls, batch: pa.RecordBatch, *, timestamp_ms: int | None = None) -> RecordColumns:
@@ -109,19 +111,21 @@ class RecordColumns:
         )
 
     def check(self, indices: memoryview) -> None:
-        """Refuse row numbers outside the columns: the kernel trusts them. Looks at the same ones once.
+        """Refuse row numbers outside the columns: the kernel trusts them. They are `checked` then.
 
         Raises:
             ValueError: there is one.
         """
-        if indices is self._checked:
-            return
         if len(indices):
-            numbers = pa.Array.from_buffers(pa.int32(), len(indices), [None, pa.py_buffer(indices)], 0)
-            found = pc.min_max(numbers)
-            if found["min"].as_py() < 0 or found["max"].as_py() >= self.num_rows:
+            if len(indices) <= _FEW:
+                lowest, highest = min(indices), max(indices)
+            else:
+                numbers = pa.Array.from_buffers(pa.int32(), len(indices), [None, pa.py_buffer(indices)], 0)
+                found = pc.min_max(numbers)
+                lowest, highest = found["min"].as_py(), found["max"].as_py()
+            if lowest < 0 or highest >= self.num_rows:
                 raise ValueError(f"indices lie outside the {self.num_rows} rows")
-        self._checked = indices
+        self.checked = indices
 
     def write(self, indices: memoryview | None, start: int, stop: int, capacity: int) -> tuple[memoryview, Any]:
         """Write rows into the working space while they fit in `capacity` bytes; return the bytes and the counts."""
@@ -217,7 +221,7 @@ def encode_rows(
     view = None if indices is None else _int32_view(indices)
     if not 0 <= start <= stop <= (columns.num_rows if view is None else len(view)):
         raise ValueError(f"positions [{start}, {stop}) lie outside the rows")
-    if view is not None:
+    if view is not None and view is not columns.checked:
         columns.check(view)
     capacity = min(max_batch_bytes, _MAX_BATCH_BYTES) - HEADER_BYTES
     section, (rows, _, base_time, max_time, needed) = columns.write(view, start, stop, capacity)
@@ -367,8 +371,9 @@ def group_by_partition(partitions: pa.Array[Any], partition_count: int) -> tuple
 
 
 def _int32_view(indices: Buffer) -> memoryview:
-    view = memoryview(indices)
-    return view if view.format == "i" else view.cast("B").cast("i")
+    if isinstance(indices, memoryview) and indices.format == "i":
+        return indices  # itself, so that it is recognized as `checked`
+    return memoryview(indices).cast("B").cast("i")
 
 
 def _frame(section: memoryview, rows: int, times: tuple[int, int], *, compression: str, level: int | None) -> bytearray:

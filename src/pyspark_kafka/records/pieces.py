@@ -93,11 +93,11 @@ class Piece:
         self._offset = self._time = self._type = None
         data_bytes = min(data_bytes, MAX_DATA_BYTES)
         if "key" in columns:
-            self._key = _Bytes(rows, data_bytes)
-            self._give_key()
+            self._key = key = _Bytes(rows, data_bytes)
+            self.filled.set_key(key.ends_view, key.data_view, key.valid, key.capacity)
         if "value" in columns:
-            self._value = _Bytes(rows, data_bytes)
-            self._give_value()
+            self._value = value = _Bytes(rows, data_bytes)
+            self.filled.set_value(value.ends_view, value.data_view, value.valid, value.capacity)
         if "offset" in columns:
             self._offset = pa.allocate_buffer(8 * rows)
             self.filled.set_offset(memoryview(self._offset).cast("B").cast("q"))
@@ -130,16 +130,18 @@ class Piece:
 
     def grow_key(self, needed: int) -> bool:
         """Make room for `needed` more bytes of key data; False when a binary column cannot hold them."""
-        if self._key is None or not _grow(self._key, self.filled.counts()[1], needed):
+        key = self._key
+        if key is None or not _grow(key, self.filled.counts()[1], needed):
             return False
-        self._give_key()
+        self.filled.set_key(key.ends_view, key.data_view, key.valid, key.capacity)
         return True
 
     def grow_value(self, needed: int) -> bool:
         """Make room for `needed` more bytes of value data; False when a binary column cannot hold them."""
-        if self._value is None or not _grow(self._value, self.filled.counts()[3], needed):
+        value = self._value
+        if value is None or not _grow(value, self.filled.counts()[3], needed):
             return False
-        self._give_value()
+        self.filled.set_value(value.ends_view, value.data_view, value.valid, value.capacity)
         return True
 
     def grow_headers(self, needed: int) -> bool:
@@ -176,7 +178,7 @@ class Piece:
             # A batch of no columns still has rows: that is all a count needs.
             rows_only: Any = pa.Array.from_buffers(pa.struct([]), rows, [None])
             return pa.RecordBatch.from_struct_array(rows_only)
-        return pa.RecordBatch.from_arrays([arrays[name] for name in self._columns], schema=schema)
+        return pa.RecordBatch.from_arrays(list(map(arrays.__getitem__, self._columns)), schema=schema)
 
     def _headers_array(self) -> Any:
         rows, _, _, _, _, null_rows = self.filled.counts()
@@ -190,16 +192,6 @@ class Piece:
         struct = pa.Array.from_buffers(HEADER_TYPE, count, [None], 0, 0, [keys, values])
         validity = pa.py_buffer(self._list_valid) if null_rows else None
         return pa.Array.from_buffers(HEADERS_TYPE, rows, [validity, self._list_ends], null_rows, 0, [struct])
-
-    def _give_key(self) -> None:
-        if self._key is not None:
-            key = self._key
-            self.filled.set_key(key.ends_view, key.data_view, key.valid, key.capacity)
-
-    def _give_value(self) -> None:
-        if self._value is not None:
-            value = self._value
-            self.filled.set_value(value.ends_view, value.data_view, value.valid, value.capacity)
 
     def _give_headers(self) -> None:
         keys, values = self._header_keys, self._header_values

@@ -9,17 +9,17 @@ from __future__ import annotations
 import struct
 from collections import deque
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
-from kafka.protocol.producer import InitProducerIdResponse, ProduceRequest, ProduceResponse
+from kafka.protocol.producer import InitProducerIdResponse, ProduceRequest
 
 from kit.fakes.clock import Clock
 from kit.fakes.logs import PartitionLog
 from pyspark_kafka.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.produce.response import ProducePartitionResponse, ProduceResponse
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import TopicPartition
@@ -107,8 +107,9 @@ class FakeConnection:
             clock.now = max(clock.now, min(arrival, max(until, clock.now + 1e-4)))
         return arrival <= clock.now
 
-    def receive(self, deadline: Deadline) -> Any:
-        assert not deadline.expired
+    def receive_arrived(self) -> Any:
+        if not self.readable(0.0):
+            return None
         _, answer = self._answers.popleft()
         if isinstance(answer, ConnectorError):
             self.closed = True
@@ -329,13 +330,11 @@ class MemoryCluster:
         if self.before_produce is not None:
             self.before_produce()
         fault = (self.faults.popleft() if self.faults else None) or Fault()
-        topics = []
-        for topic in request.topic_data:
-            answers = [
-                self._produce_one(broker_id, TopicPartition(topic.name, entry.index), bytes(entry.records), fault)
-                for entry in topic.partition_data
-            ]
-            topics.append(SimpleNamespace(name=topic.name, partition_responses=answers))
+        partitions = [
+            self._produce_one(broker_id, TopicPartition(topic.name, entry.index), bytes(entry.records), fault)
+            for topic in request.topic_data
+            for entry in topic.partition_data
+        ]
         if fault.closes:
             connection.lose()
             return None
@@ -344,9 +343,11 @@ class MemoryCluster:
             return None
         if request.acks == 0:
             return None
-        return cast("ProduceResponse", SimpleNamespace(responses=topics, throttle_time_ms=fault.throttle_ms))
+        return ProduceResponse(partitions, fault.throttle_ms)
 
-    def _produce_one(self, broker_id: int, topic_partition: TopicPartition, data: bytes, fault: Fault) -> Any:
+    def _produce_one(
+        self, broker_id: int, topic_partition: TopicPartition, data: bytes, fault: Fault
+    ) -> ProducePartitionResponse:
         if fault.only not in (None, topic_partition.partition):
             fault = Fault()
         code = 0
@@ -359,16 +360,8 @@ class MemoryCluster:
         elif fault.appends:
             assert struct.unpack_from(">qh", data, 43) in ((self.producer_id, 0), (-1, -1))
             code, _ = self.logs[topic_partition].append(data)
-        return SimpleNamespace(
-            index=topic_partition.partition,
-            error_code=code if fault.code is None else fault.code,
-            error_message=fault.message,
-            base_offset=-1,
-            record_errors=[
-                SimpleNamespace(batch_index=index, batch_index_error_message=text)
-                for index, text in fault.record_errors
-            ],
-        )
+        code = code if fault.code is None else fault.code
+        return ProducePartitionResponse(topic_partition, code, fault.message, fault.record_errors)
 
 
 def make_producer(

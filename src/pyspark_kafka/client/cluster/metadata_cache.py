@@ -103,7 +103,7 @@ class MetadataCache:
         known = self._topics.get(topic_partition.topic)
         if known is None or self._clock() - known.known_at >= self._max_age_s:
             return None
-        found = known.partitions().get(topic_partition.partition)
+        found = (known.by_number or known.partitions()).get(topic_partition.partition)
         return found if found is not None and found.has_leader else None
 
     def learn_leader(self, topic_partition: TopicPartition, leader_id: int, leader_epoch: int) -> bool:

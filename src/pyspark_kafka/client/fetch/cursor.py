@@ -95,8 +95,8 @@ class FetchedRecords(NamedTuple):
     log_start_offset: int
 
 
-class Outcome(Enum):
-    """What a response without an error brought to a partition."""
+class Outcome(str, Enum):
+    """What a response without an error brought to a partition. Texts, because Python hashes other members slowly."""
 
     FED = "records"
     STARVED = "nothing, although records are there: others took the room, or the first batch is too large"
@@ -296,10 +296,11 @@ class Cursor:
             response.last_stable_offset,
             response.log_start_offset,
         )
-        self.backoff.reset()
-        self._forget_log_end()
-        self._unknown_topic_looks = 0
-        self.replica.note_records()
+        self.backoff.attempts = 0
+        self.log_check_at = math.inf
+        self._log_end_looks = self._unknown_topic_looks = 0
+        if self.replica.broker_id >= 0 or not self.replica.avoided:
+            self.replica.note_records()
         if found.batches:
             base_offset = int.from_bytes(response.records[:8], "big")
             self.request_size.observe(found.complete_bytes, found.next_offset - base_offset, found.batches)

@@ -20,7 +20,6 @@ from pyspark_kafka.client.fetch.errors import LOSSES
 from pyspark_kafka.client.fetch.lanes import FetchLanes
 from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka.client.fetch.request import FetchFrame, record_sizes_of
-from pyspark_kafka.client.fetch.response import parse_fetch_response
 from pyspark_kafka.client.fetch.session import FetchSession
 from pyspark_kafka.client.fetch.steps import (
     Deliver,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.fetch.cursor import FetchedRecords
     from pyspark_kafka.client.fetch.lanes import FetchLane
+    from pyspark_kafka.client.fetch.response import FetchResponse
     from pyspark_kafka.client.fetch.steps import Lookup
     from pyspark_kafka.client.net.connection import Connection
     from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -58,6 +58,8 @@ _STALL_S = 0.5
 # In `poll`, a look-up may take this long at first. If time cuts it short, the next one may take twice the time, up to
 # what a look-up may take at most.
 _FIRST_LOOKUP_MS = 2_000.0
+# A connection on which a response has come within this time is not looked at before the next request.
+_HEARD_S = 0.05
 # A caller of `poll` that came back later than this was busy: responses may have come meanwhile.
 _BUSY_S = 0.1
 # The others wait this long while the ends of a log are looked up: a leader that has just taken over returns none for a
@@ -306,7 +308,8 @@ class Fetcher:
     def _take_steps(self, progress: Deadline, until: Deadline | None = None) -> Deliver | None:
         """Take steps until records are there, all ranges are done, or the caller's time is over."""
         while True:
-            self._take_connected()
+            if self._lanes.connecting:
+                self._take_connected()
             step = self._session.next_step(self._clock())
             if isinstance(step, Deliver):
                 return step
@@ -340,7 +343,9 @@ class Fetcher:
         lane = self._lanes.of(step.broker_id)
         try:
             connection = lane.connection
-            if connection is None or not connection.idle_and_alive:
+            # A broker that has just responded is there; if it closes the connection now, the request fails as any may.
+            is_heard = self._clock() - lane.heard_at < _HEARD_S and not (connection and connection.session_is_old)
+            if connection is None or not (is_heard or connection.idle_and_alive):
                 connection = self._lanes.open_connection(lane, progress.within(self._client.options.api_timeout_ms))
             if connection is None:
                 self._session.on_connecting(step.broker_id, self._clock())
@@ -369,18 +374,17 @@ class Fetcher:
         if lane.connection is None or lane.deadline is None:
             raise RuntimeError("no request is in flight")
         try:
-            raw = lane.connection.receive_raw(lane.deadline, _STALL_S)
-            if raw is None:
+            response: FetchResponse | None = lane.connection.receive_reusing(lane.deadline, _STALL_S)
+            if response is None:
                 # Stopped in the middle: the others have their turn until there is more of it.
                 return
-            # Consumed whatever is in it: after a failure the request has to be sent again.
-            self._lanes.received(lane)
-            response = parse_fetch_response(raw.body, raw.api_version)
         except ConnectorError as error:
             self._lanes.drop(lane)
             self._session.on_failure(lane.broker_id, error, cut_short=_cut_short(error, progress))
         else:
-            self._session.on_response(lane.broker_id, response, self._clock())
+            self._lanes.received(lane)
+            now = lane.heard_at = self._clock()
+            self._session.on_response(lane.broker_id, response, now)
 
     def _look_up(self, step: Lookup, progress: Deadline, *, polled: bool) -> None:
         if polled:

@@ -24,23 +24,25 @@ class FetchLane:
     Attributes:
         in_flight: whether a request is in flight.
         deadline: of its response, since the caller waits for it; None while it does not.
+        heard_at: when the last response came on this connection.
     """
 
     broker_id: int
     connection: Connection | None = None
     in_flight: bool = False
     deadline: Deadline | None = None
+    heard_at: float = -math.inf
 
     def give_back(self, client: KafkaClient) -> None:
         """Let others use the connection; if it still owes a response, it is closed."""
-        connection, self.connection = self.connection, None
+        connection, self.connection, self.heard_at = self.connection, None, -math.inf
         if connection is not None:
             client.connections.give_back(self.broker_id, connection)
 
     def drop(self) -> None:
         """Close the connection; what was in flight is unknown."""
         self.in_flight = False
-        connection, self.connection = self.connection, None
+        connection, self.connection, self.heard_at = self.connection, None, -math.inf
         if connection is not None:
             connection.close()
 
@@ -52,6 +54,9 @@ class FetchLanes:
 
     Args:
         client: of the cluster.
+
+    Attributes:
+        connecting: how many connections are being made.
     """
 
     def __init__(self, client: KafkaClient) -> None:
@@ -60,6 +65,7 @@ class FetchLanes:
         # Those with a request in flight, the oldest request first.
         self._in_flight: list[FetchLane] = []
         self._dials = client.dials()
+        self.connecting = 0
 
     def __iter__(self) -> Iterator[FetchLane]:
         return iter(self._lanes.values())
@@ -71,6 +77,7 @@ class FetchLanes:
             lane.in_flight = False
             lane.give_back(self._client)
         self._dials.close()
+        self.connecting = 0
 
     def begin(self) -> None:
         """Note that the caller comes: the time of responses in flight starts again when they are waited for."""
@@ -106,13 +113,12 @@ class FetchLanes:
         lane.connection = self._client.connections.take_idle(lane.broker_id)
         if lane.connection is None:
             self._client.connect(self._dials, lane.broker_id, deadline)
+            self.connecting = len(self._dials)
         return lane.connection
 
     def take_connected(self) -> list[tuple[int, ConnectorError | None]]:
         """Take over connections that were made; return the brokers, each with why it could not be connected to."""
         finished: list[tuple[int, ConnectorError | None]] = []
-        if not len(self._dials):
-            return finished
         for broker_id, outcome in self._dials.take():
             if isinstance(outcome, ConnectorError):
                 node = self._client.cached_broker(broker_id)
@@ -124,6 +130,7 @@ class FetchLanes:
                 lane.give_back(self._client)
                 lane.connection = outcome
                 finished.append((broker_id, None))
+        self.connecting = len(self._dials)
         return finished
 
     def sent(self, lane: FetchLane) -> None:
@@ -146,6 +153,7 @@ class FetchLanes:
     def leave(self, broker_id: int) -> None:
         """Give up what is in flight to a broker, and a connection that is being made."""
         self._dials.give_up(broker_id)
+        self.connecting = len(self._dials)
         self.drop(self.of(broker_id))
 
     def give_back_idle(self) -> None:
@@ -166,7 +174,7 @@ class FetchLanes:
             The lane with the oldest request that can be received from; None when it is time for something else.
         """
         in_flight = self._in_flight
-        dialing = len(self._dials)
+        dialing = self.connecting
         if not in_flight and not dialing:
             if wake_in_s < math.inf:
                 progress.pause(max(0.0, wake_in_s))

@@ -101,6 +101,8 @@ class TopicIdentity:
                 self.known = found
             elif found != self.known:
                 return False
+            else:
+                self.known = found  # the same object, which is recognized at once
         self._looks = 0
         return True
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
+from pyspark_kafka.client.fetch.response import FetchResponse, parse_fetch_response
 from pyspark_kafka.client.wire.framed_request import FramedRequest, begin_frame, put_count, put_text
-from pyspark_kafka.client.wire.messages import FetchRequest, FetchResponse
+from pyspark_kafka.client.wire.messages import FetchRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +33,7 @@ _LIMITS = struct.Struct(">iiib")
 _NO_REPLICA = _INT32.pack(-1)
 _NO_SESSION = struct.pack(">ii", 0, -1)
 _NO_TOPIC_ID = bytes(16)
+_NO_TOPICS = bytes(4)
 _V4, _V5, _V9, _V12 = (struct.Struct(fields) for fields in (">iqi", ">iqqi", ">iiqqi", ">iiqiqib"))
 # One batch of a producer with default settings.
 _SMALLEST_REQUEST = 16 << 10
@@ -93,6 +94,7 @@ class FetchFrame(FramedRequest):
     API_KEY = FetchRequest.API_KEY
     name = FetchRequest.name
     valid_versions = FetchRequest.valid_versions
+    first_flexible_version = _FIRST_FLEXIBLE_VERSION
 
     def __init__(
         self, positions: Iterable[FetchPosition], options: FetchOptions, *, max_bytes: int, rack: str | None
@@ -106,28 +108,18 @@ class FetchFrame(FramedRequest):
                 self.max_version = LAST_VERSION_WITH_NAMES
 
     @property
-    def has_response(self) -> bool:
-        """Always."""
-        return True
-
-    @property
     def partition_count(self) -> int:
         """How many topic-partitions it reads."""
         return sum(map(len, self._topics.values()))
 
     @staticmethod
-    def is_flexible(version: int) -> bool:
-        """Whether header and body of this version have tagged fields."""
-        return version >= _FIRST_FLEXIBLE_VERSION
-
-    @staticmethod
-    def response_class(version: int) -> Any:
-        """Return kafka-python's class that decodes the response."""
-        return FetchResponse[version]
+    def decode_response(body: memoryview, version: int) -> FetchResponse:
+        """Decode the body of the response; its record batches stay where they are."""
+        return parse_fetch_response(body, version)
 
     def build(self, version: int, correlation_id: int, client_id: str) -> list[bytes | bytearray]:
         """Return the frame, in one piece."""
-        flexible = self.is_flexible(version)
+        flexible = version >= _FIRST_FLEXIBLE_VERSION
         options = self._options
         out = begin_frame(self.API_KEY, version, correlation_id, client_id, flexible=flexible)
         if version < _FIRST_WITHOUT_REPLICA_ID:
@@ -139,7 +131,7 @@ class FetchFrame(FramedRequest):
         for topic, positions in self._topics.items():
             if version > LAST_VERSION_WITH_NAMES:
                 topic_id = positions[0].topic_id
-                out += _NO_TOPIC_ID if topic_id is None else topic_id.bytes
+                out += _NO_TOPIC_ID if topic_id is None else topic_id.int.to_bytes(16, "big")
             else:
                 put_text(out, topic, flexible=flexible)
             put_count(out, len(positions), flexible=flexible)
@@ -148,17 +140,18 @@ class FetchFrame(FramedRequest):
             if flexible:
                 out.append(0)
         if version >= _FIRST_WITH_SESSION:
-            put_count(out, 0, flexible=flexible)  # no forgotten topics
-        if version >= _FIRST_WITH_RACK:
+            out += b"\1" if flexible else _NO_TOPICS  # none is forgotten
+        if version >= _FIRST_WITH_RACK and (self._rack or not flexible):
             put_text(out, self._rack, flexible=flexible)
+        elif flexible:
+            out.append(1)
         if flexible:
             out.append(0)
         _INT32.pack_into(out, 0, len(out) - 4)
         return [out]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSize:
+class RecordSize(NamedTuple):
     """What records took on the wire: bytes for each offset, and bytes of a whole batch."""
 
     bytes_per_offset: float

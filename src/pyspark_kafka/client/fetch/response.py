@@ -6,12 +6,11 @@ Written by hand, because the general decoder of kafka-python copies the records.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from pyspark_kafka.client.cluster.metadata import BrokerNode
-from pyspark_kafka.client.wire.frames import read_unsigned_varint, skip_tagged_fields
+from pyspark_kafka.client.wire.frames import read_length, read_text, read_unsigned_varint, skip_tagged_fields
 from pyspark_kafka.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -63,8 +62,7 @@ class FetchPartitionResponse(NamedTuple):
     records: memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class FetchResponse:
+class FetchResponse(NamedTuple):
     """A whole Fetch response.
 
     Attributes:
@@ -75,7 +73,7 @@ class FetchResponse:
 
     throttle_time_ms: int
     error_code: int
-    partitions: tuple[FetchPartitionResponse, ...]
+    partitions: list[FetchPartitionResponse]
     nodes: tuple[BrokerNode, ...] = ()
 
 
@@ -94,163 +92,130 @@ def parse_fetch_response(body: memoryview, version: int) -> FetchResponse:
     """
     if not OLDEST_VERSION <= version <= NEWEST_VERSION:
         raise ValueError(f"Fetch version {version} is not handled")
-    reader = _Reader(body, flexible=version >= _FIRST_FLEXIBLE)
+    flexible = version >= _FIRST_FLEXIBLE
+    at = 0
     try:
-        return _parse(reader, version)
+        (throttle_time_ms,) = _INT32.unpack_from(body, at)
+        at, error_code = 4, 0
+        if version >= _FIRST_WITH_SESSION:
+            (error_code,) = _INT16.unpack_from(body, at)
+            at = 10  # behind the session id: fetches are sessionless
+        partitions: list[FetchPartitionResponse] = []
+        topics, at = _count(body, at, 2, flexible=flexible)
+        for _ in range(topics):
+            topic: str | None = None
+            topic_id: UUID | None = None
+            if version >= _FIRST_WITH_TOPIC_ID:
+                topic_id = UUID(bytes=bytes(body[at : at + 16]))  # a ValueError if fewer bytes are left
+                at += 16
+            else:
+                topic, at = read_text(body, at, flexible=flexible)
+            # 26 bytes: partition, error, high watermark, last stable offset, the records' length at its shortest.
+            count, at = _count(body, at, 26, flexible=flexible)
+            for _ in range(count):
+                found, at = _parse_partition(body, at, version, topic, topic_id)
+                partitions.append(found)
+            if flexible:
+                at = skip_tagged_fields(body, at) if body[at] else at + 1
+        nodes: tuple[BrokerNode, ...] = ()
+        for tag, content in _tags(body, at) if flexible and body[at] else ():
+            if tag == _NODE_ENDPOINTS_TAG:
+                nodes = _parse_nodes(content)
     except (struct.error, IndexError, ValueError) as error:
         # UnicodeDecodeError is a ValueError.
         raise ProtocolError(
-            f"A Fetch response (version {version}, {len(body)} bytes) is malformed near byte "
-            f"{reader.position}: {error}.",
+            f"A Fetch response (version {version}, {len(body)} bytes) is malformed behind byte {at}: {error}.",
             condition="FETCH_RESPONSE_INVALID",
-            parameters={"version": version, "bytes": len(body), "position": reader.position},
+            parameters={"version": version, "bytes": len(body), "position": at},
         ) from error
+    return FetchResponse(throttle_time_ms, error_code, partitions, nodes)
 
 
-class _Reader:
-    """A position in bytes; every length is compared with what is left before it is used."""
-
-    __slots__ = ("_data", "_flexible", "position")
-
-    def __init__(self, data: memoryview, *, flexible: bool) -> None:
-        self._data = data
-        self._flexible = flexible
-        self.position = 0
-
-    def int16(self) -> int:
-        (value,) = _INT16.unpack_from(self._data, self.position)
-        self.position += 2
-        return int(value)
-
-    def int32(self) -> int:
-        (value,) = _INT32.unpack_from(self._data, self.position)
-        self.position += 4
-        return int(value)
-
-    def int64(self) -> int:
-        (value,) = _INT64.unpack_from(self._data, self.position)
-        self.position += 8
-        return int(value)
-
-    def partition_start(self) -> tuple[int, int, int, int]:
-        values: tuple[int, int, int, int] = _PARTITION_START.unpack_from(self._data, self.position)
-        self.position += _PARTITION_START.size
-        return values
-
-    def view(self, size: int) -> memoryview:
-        if not 0 <= size <= len(self._data) - self.position:
-            raise ValueError(f"a field of {size} bytes, with {len(self._data) - self.position} left")
-        start = self.position
-        self.position = start + size
-        return self._data[start : self.position]
-
-    def _length(self, struct_: struct.Struct) -> int:
-        """Return a length or count; -1 stands for null."""
-        if self._flexible:
-            value, self.position = read_unsigned_varint(self._data, self.position)
-            return value - 1
-        (value,) = struct_.unpack_from(self._data, self.position)
-        self.position += struct_.size
-        if value < -1:
-            raise ValueError(f"a length of {value}")
-        return int(value)
-
-    def string(self) -> str:
-        text = self.nullable_string()
-        if text is None:
-            raise ValueError("a null name")
-        return text
-
-    def nullable_string(self) -> str | None:
-        length = self._length(_INT16)
-        return None if length < 0 else str(self.view(length), "utf-8")
-
-    def uuid(self) -> UUID:
-        return UUID(bytes=bytes(self.view(16)))
-
-    def count(self, least_bytes: int) -> int:
-        """Return the count of an array whose entries take at least `least_bytes` each; null counts as 0."""
-        count = max(0, self._length(_INT32))
-        if count * least_bytes > len(self._data) - self.position:
-            raise ValueError(f"an array of {count} entries, with {len(self._data) - self.position} bytes left")
-        return count
-
-    def records(self) -> memoryview:
-        return self.view(max(0, self._length(_INT32)))
-
-    def skip_tags(self) -> None:
-        if self._flexible:
-            self.position = skip_tagged_fields(self._data, self.position)
-
-    def tags(self) -> Iterator[tuple[int, memoryview]]:
-        """Yield tagged fields one by one: a list of empty ones would take a hundred times the bytes received."""
-        # Each turn takes two bytes or fails, so a hostile count ends with the data.
-        for _ in range(self.unsigned_varint() if self._flexible else 0):
-            tag = self.unsigned_varint()
-            yield tag, self.view(self.unsigned_varint())
-
-    def unsigned_varint(self) -> int:
-        value, self.position = read_unsigned_varint(self._data, self.position)
-        return value
-
-
-def _parse(reader: _Reader, version: int) -> FetchResponse:
-    throttle_time_ms = reader.int32()
-    error_code = 0
-    if version >= _FIRST_WITH_SESSION:
-        error_code = reader.int16()
-        reader.int32()  # session id: fetches are sessionless
-    partitions: list[FetchPartitionResponse] = []
-    for _ in range(reader.count(2)):
-        topic, topic_id = None, None
-        if version >= _FIRST_WITH_TOPIC_ID:
-            topic_id = reader.uuid()
+def _parse_partition(
+    body: memoryview, at: int, version: int, topic: str | None, topic_id: UUID | None
+) -> tuple[FetchPartitionResponse, int]:
+    """Return one partition and the position behind it. What is usual takes no further call: there may be thousands."""
+    flexible = version >= _FIRST_FLEXIBLE
+    partition, error_code, high_watermark, last_stable_offset = _PARTITION_START.unpack_from(body, at)
+    at += _PARTITION_START.size
+    log_start_offset = replica = leader_id = leader_epoch = -1
+    if version >= _FIRST_WITH_LOG_START:
+        (log_start_offset,) = _INT64.unpack_from(body, at)
+        at += 8
+    aborted: tuple[tuple[int, int], ...] = ()
+    if flexible and body[at] <= 1:
+        at += 1
+    else:
+        aborted, at = _parse_aborted(body, at, flexible=flexible)
+    if version >= _FIRST_WITH_PREFERRED_REPLICA:
+        (replica,) = _INT32.unpack_from(body, at)
+        at += 4
+    if flexible:
+        size, at = read_unsigned_varint(body, at)
+        size -= 1
+    else:
+        (size,) = _INT32.unpack_from(body, at)
+        at += 4
+    end = at + max(size, 0)
+    if size < -1 or end > len(body):
+        raise ValueError(f"records of {size} bytes, with {len(body) - at} left")
+    records, at = body[at:end], end
+    if flexible:
+        if body[at]:
+            for tag, content in _tags(body, at):
+                if tag == _CURRENT_LEADER_TAG:
+                    leader_id, leader_epoch = _LEADER.unpack_from(content)
+            at = skip_tagged_fields(body, at)
         else:
-            topic = reader.string()
-        # 26 bytes: partition, error, high watermark, last stable offset, the records' length at its shortest.
-        partitions.extend(_parse_partition(reader, version, topic, topic_id) for _ in range(reader.count(26)))
-        reader.skip_tags()
-    nodes: tuple[BrokerNode, ...] = ()
-    for tag, content in reader.tags():
-        if tag == _NODE_ENDPOINTS_TAG:
-            nodes = _parse_nodes(_Reader(content, flexible=True))
-    return FetchResponse(throttle_time_ms, error_code, tuple(partitions), nodes)
+            at += 1
+    found = FetchPartitionResponse(
+        topic, topic_id, partition, error_code, high_watermark, last_stable_offset, log_start_offset, aborted,
+        replica, leader_id, leader_epoch, records,
+    )  # fmt: skip
+    return found, at
 
 
-def _parse_nodes(reader: _Reader) -> tuple[BrokerNode, ...]:
+def _parse_aborted(body: memoryview, at: int, *, flexible: bool) -> tuple[tuple[tuple[int, int], ...], int]:
+    aborted = []
+    count, at = _count(body, at, _ABORTED.size, flexible=flexible)
+    for _ in range(count):
+        aborted.append(_ABORTED.unpack_from(body, at))
+        at += _ABORTED.size
+        if flexible:
+            at = skip_tagged_fields(body, at)
+    return tuple(aborted), at
+
+
+def _parse_nodes(body: memoryview) -> tuple[BrokerNode, ...]:
     nodes = []
     # 11 bytes: id, host, port, rack and tags at their shortest.
-    for _ in range(reader.count(11)):
-        broker_id, host, port, rack = reader.int32(), reader.string(), reader.int32(), reader.nullable_string()
-        reader.skip_tags()
-        nodes.append(BrokerNode(broker_id, host, port, rack))
+    count, at = _count(body, 0, 11, flexible=True)
+    for _ in range(count):
+        (broker_id,) = _INT32.unpack_from(body, at)
+        host, at = read_text(body, at + 4, flexible=True)
+        (port,) = _INT32.unpack_from(body, at)
+        rack, at = read_text(body, at + 4, flexible=True)
+        at = skip_tagged_fields(body, at)
+        nodes.append(BrokerNode(broker_id, host or "", port, rack))
     return tuple(nodes)
 
 
-def _parse_partition(reader: _Reader, version: int, topic: str | None, topic_id: UUID | None) -> FetchPartitionResponse:
-    partition, error_code, high_watermark, last_stable_offset = reader.partition_start()
-    log_start_offset = reader.int64() if version >= _FIRST_WITH_LOG_START else -1
-    aborted = []
-    for _ in range(reader.count(_ABORTED.size)):
-        aborted.append((reader.int64(), reader.int64()))
-        reader.skip_tags()
-    preferred_read_replica = reader.int32() if version >= _FIRST_WITH_PREFERRED_REPLICA else -1
-    records = reader.records()
-    leader_id, leader_epoch = -1, -1
-    for tag, content in reader.tags():
-        if tag == _CURRENT_LEADER_TAG:
-            leader_id, leader_epoch = _LEADER.unpack_from(content)
-    return FetchPartitionResponse(
-        topic=topic,
-        topic_id=topic_id,
-        partition=partition,
-        error_code=error_code,
-        high_watermark=high_watermark,
-        last_stable_offset=last_stable_offset,
-        log_start_offset=log_start_offset,
-        aborted_transactions=tuple(aborted),
-        preferred_read_replica=preferred_read_replica,
-        leader_id=leader_id,
-        leader_epoch=leader_epoch,
-        records=records,
-    )
+def _count(body: memoryview, at: int, least_bytes: int, *, flexible: bool) -> tuple[int, int]:
+    """Return the count of an array whose entries take at least `least_bytes` each; null counts as 0."""
+    count, at = read_length(body, at, flexible=flexible)
+    if count * least_bytes > len(body) - at:
+        raise ValueError(f"an array of {count} entries, with {len(body) - at} bytes left")
+    return max(0, count), at
+
+
+def _tags(body: memoryview, at: int) -> Iterator[tuple[int, memoryview]]:
+    """Yield tagged fields one by one: a list of empty ones would take a hundred times the bytes received."""
+    # Each turn takes two bytes or fails, so a hostile count ends with the data.
+    count, at = read_unsigned_varint(body, at)
+    for _ in range(count):
+        tag, at = read_unsigned_varint(body, at)
+        size, at = read_unsigned_varint(body, at)
+        if size > len(body) - at:
+            raise ValueError(f"a field of {size} bytes, with {len(body) - at} left")
+        yield tag, body[at : at + size]
+        at += size

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.client.fetch.cursor import Cursor
     from pyspark_kafka.client.fetch.request import FetchPosition
+    from pyspark_kafka.client.fetch.response import FetchPartitionResponse
     from pyspark_kafka.client.fetch.steps import ClusterMemory
 
 # The least that each of many partitions may take of a response; with less, most of the work would be per batch.
@@ -35,12 +36,30 @@ class RequestInFlight:
     cursors: tuple[Cursor, ...]
     sent_at: float
     waited_since: float | None = None
+    _by_name: dict[tuple[str | UUID | None, int], Cursor] = field(default_factory=dict)
 
-    def by_name(self, *, ids: bool) -> dict[tuple[str | UUID | None, int], Cursor]:
-        """Return the ranges as a response names them: by topic id from version 13 of Fetch on, else by topic."""
-        if ids:
-            return {(cursor.topic.known, cursor.topic_partition.partition): cursor for cursor in self.cursors}
-        return {(cursor.topic_partition.topic, cursor.topic_partition.partition): cursor for cursor in self.cursors}
+    def find(self, entry: FetchPartitionResponse, place: int) -> Cursor | None:
+        """Return the range that an entry of the response is about; None if it was not requested.
+
+        Args:
+            entry: names it by topic id from version 13 of Fetch on, else by topic.
+            place: of the entry in the response; brokers keep the order of the request, topic by topic.
+        """
+        if place < len(self.cursors):
+            cursor = self.cursors[place]
+            topic, partition = cursor.topic_partition
+            if entry.partition == partition:
+                if entry.topic_id is None and entry.topic == topic:
+                    return cursor
+                known = cursor.topic.known
+                # Their numbers: to compare the ids takes a call of Python.
+                if entry.topic_id is not None and known is not None and entry.topic_id.int == known.int:
+                    return cursor
+        if not self._by_name:
+            for cursor in self.cursors:
+                topic, partition = cursor.topic_partition
+                self._by_name[topic, partition] = self._by_name[cursor.topic.known, partition] = cursor
+        return self._by_name.get((entry.topic if entry.topic_id is None else entry.topic_id, entry.partition))
 
 
 @dataclass(slots=True, eq=False)

@@ -446,12 +446,11 @@ class FetchSession:
                 self._fail([cursor], fetch_refused(cursor, response.error_code))
             return
         missing = dict.fromkeys(request.cursors)
-        by_name = request.by_name(ids=any(entry.topic_id is not None for entry in response.partitions))
         by_outcome: dict[Outcome, list[Cursor]] = {}
-        for entry in response.partitions:
-            name = entry.topic if entry.topic_id is None else entry.topic_id
-            found = by_name.get((name, entry.partition))
+        for place, entry in enumerate(response.partitions):
+            found = request.find(entry, place)
             if found is None:
+                name = entry.topic if entry.topic_id is None else entry.topic_id
                 # docs/internals/fetch-rules.md, R15
                 text = "Broker %d responded to a fetch with partition %d of topic %s, which was not requested: ignored."
                 _LOG.warning(text, broker_id, entry.partition, name)
@@ -491,9 +490,8 @@ class FetchSession:
     ) -> None:
         """Decide when and in which order the ranges of a response are asked for again."""
         fed = by_outcome.get(Outcome.FED, [])
-        if len(self._active) == 1 and fed:
-            if fed[0].state is CursorState.DONE:
-                self._active = []
+        if len(fed) == len(self._active):
+            self._active = [cursor for cursor in fed if cursor.state is not CursorState.DONE]
             return
         starved, empty = by_outcome.get(Outcome.STARVED, []), by_outcome.get(Outcome.EMPTY, [])
         left_out = [cursor for cursor in missing if cursor.state is CursorState.IN_FLIGHT]

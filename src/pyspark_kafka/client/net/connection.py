@@ -10,8 +10,7 @@ import math
 import ssl
 import time
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net import trace
@@ -34,33 +33,20 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.net.login_session import LoginSession
     from pyspark_kafka.options import ConnectionOptions
 
+_API_VERSIONS_KEY = ApiVersionsRequest.API_KEY
 # What a socket raises while there is nothing more to read yet.
 _NOT_YET = (TimeoutError, BlockingIOError, ssl.SSLWantReadError)
 
 
-@dataclass(frozen=True, slots=True)
-class _SentRequest:
+class _SentRequest(NamedTuple):
     """A request whose response is pending; `sent_at` is None while the wire trace is off."""
 
     correlation_id: int
     api_name: str
     api_version: int
     flexible_header: bool
-    response_class: Any
+    decode: Callable[[memoryview, int], Any]
     sent_at: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class RawResponse:
-    """A response that is not decoded.
-
-    Attributes:
-        api_version: the version the body is written in.
-        body: the bytes behind the response header; a view of a buffer that is used again once no view of it is alive.
-    """
-
-    api_version: int
-    body: memoryview
 
 
 class Connection:
@@ -123,7 +109,7 @@ class Connection:
 
         Costs one system call.
         """
-        return not self.session_is_old and self._is_silent()
+        return (self.session is None or not self.session_is_old) and self._is_silent()
 
     @property
     def session_is_old(self) -> bool:
@@ -157,7 +143,7 @@ class Connection:
         Raises:
             TransportError: the connection is closed.
         """
-        return self._open_stream().sock
+        return (self._stream or self._open_stream()).sock
 
     def limit_responses(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
         """Refuse larger responses; by default only those that no broker sends.
@@ -203,23 +189,27 @@ class Connection:
         """
         if self.session is not None and not self._in_flight and self.session_is_old:
             self._renew_session(timeout_ms)
-        version = self.api_version(request, max_version=max_version)
+        version = self.versions.newest(request, self.address, max_version=max_version)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         client_id = self._options.client_id
         if isinstance(request, FramedRequest):
             pieces = request.build(version, self._correlation_id, client_id)
-            flexible, has_response = request.is_flexible(version), request.has_response
-            response_class = request.response_class(version)
+            flexible, has_response = version >= request.first_flexible_version, request.has_response
+            decode: Callable[[memoryview, int], Any] = request.decode_response
         else:
             request.API_VERSION = version
             request.with_header(correlation_id=self._correlation_id, client_id=client_id)
             pieces = [request.encode(framed=True, header=True)]
             flexible, has_response = request.flexible_version_q(version), request.expect_response()
             response_class = request.header.get_response_class()
+
+            def decode(body: memoryview, version: int) -> Any:  # noqa: ARG001 - the class has it
+                return response_class.decode(body)
+
         # The one response whose header is never flexible, so that every client can read it (KIP-511).
-        flexible = flexible and request.API_KEY != ApiVersionsRequest.API_KEY
+        flexible = flexible and request.API_KEY != _API_VERSIONS_KEY
         sent_at = time.monotonic() if trace.is_on() else None
-        sent = _SentRequest(self._correlation_id, request.name, version, flexible, response_class, sent_at)
+        sent = _SentRequest(self._correlation_id, request.name, version, flexible, decode, sent_at)
         try:
             self._send_pieces(pieces, timeout_ms)
         except BaseException as error:
@@ -253,12 +243,13 @@ class Connection:
             raise
 
     def _send_pieces(self, pieces: Sequence[bytes | bytearray | memoryview], timeout_ms: float | None) -> None:
-        stream = self._open_stream()
-        budget = Deadline(self._options.request_timeout_ms if timeout_ms is None else timeout_ms)
+        stream = self._stream or self._open_stream()
+        budget_ms, began = self._options.request_timeout_ms if timeout_ms is None else timeout_ms, time.monotonic()
         try:
-            stream.send(pieces, budget.remaining_s())
+            stream.send(pieces, budget_ms / 1000)
         except TimeoutError as error:
-            raise budget.error(f"Sending a request to {self.address}", error) from error
+            late = Deadline(budget_ms, began=began)
+            raise late.error(f"Sending a request to {self.address}", error) from error
         except OSError as error:
             raise lost(self.address, "while a request was sent", error) from error
 
@@ -293,10 +284,7 @@ class Connection:
             DeadlineError: no response in time; the connection is closed.
             ProtocolError: the bytes are not the response; the connection is closed.
         """
-        received = self._receive_frame(deadline, _new_memory)
-        if received is None:
-            raise RuntimeError("a deadline ends with a response or an error")
-        return self._decode(*received)
+        return self._receive(deadline, _new_memory)
 
     def receive_arrived(self) -> Any | None:
         """Receive what has arrived of the response to the oldest request in flight, without waiting.
@@ -305,55 +293,26 @@ class Connection:
             The decoded response; None if it is not complete. What has arrived is kept for the next call.
 
         Raises:
-            TransportError: the connection is lost; it is closed.
-            ProtocolError: the bytes are not the response; the connection is closed.
+            ConnectorError: as `receive`, but no DeadlineError.
         """
-        received = self._receive_frame(None, _new_memory)
-        return None if received is None else self._decode(*received)
+        return self._receive(None, _new_memory)
 
-    def receive_raw(self, deadline: Deadline, stall_s: float = math.inf) -> RawResponse | None:
-        """Wait for the response to the oldest request in flight; return its bytes, neither decoded nor copied.
+    def receive_reusing(self, deadline: Deadline, stall_s: float = math.inf) -> Any | None:
+        """As `receive`, in memory that is used again once no view of it is alive.
 
         Args:
             deadline: for all of it.
             stall_s: for how long nothing may arrive until this call stops waiting.
 
         Returns:
-            The response; None if it stalled. What has arrived is kept for the next call.
-
-        Raises:
-            TransportError: the connection is lost; it is closed.
-            DeadlineError: no response in time; the connection is closed.
-            ProtocolError: the frame is not the response; the connection is closed.
+            The decoded response; None if it stalled. What has arrived is kept for the next call.
         """
-        received = self._receive_frame(deadline, self._buffers.take, stall_s)
-        if received is None:
-            return None
-        sent, frame, start = received
-        return RawResponse(sent.api_version, frame[start:])
+        return self._receive(deadline, self._buffers.take, stall_s)
 
-    def _decode(self, sent: _SentRequest, frame: memoryview, start: int) -> Any:
-        try:
-            return sent.response_class.decode(frame[start:])
-        except Exception as error:
-            # kafka-python's decoders raise whatever their parsing meets: struct.error, IndexError, UnicodeError, …
-            failure = ProtocolError(
-                f"The response of {self.address} to {sent.api_name} version {sent.api_version} ({len(frame)} bytes) "
-                f"cannot be decoded: {type(error).__name__}: {error}. The connection was closed.",
-                condition="RESPONSE_INVALID",
-                parameters={"broker": self.address, "request": sent.api_name, "version": sent.api_version},
-            )
-            self._fail(failure, sent)
-            raise failure from error
-
-    def _receive_frame(
+    def _receive(
         self, deadline: Deadline | None, take: Callable[[int], memoryview], stall_s: float = math.inf
-    ) -> tuple[_SentRequest, memoryview, int] | None:
-        """Receive the oldest response; None if it stalls, or without a deadline if it has not arrived whole.
-
-        Returns:
-            Its request, the frame, and where the body begins in it.
-        """
+    ) -> Any | None:
+        """Receive the oldest response; None if it stalls, or without a deadline if it has not arrived whole."""
         if not self._in_flight:
             raise ProtocolError(
                 f"No request to {self.address} is in flight, so no response can be received.",
@@ -383,13 +342,27 @@ class Connection:
         self._contact.answered(self.address)
         if trace.is_on():
             self._trace_response(trace.WireStep.RECEIVED, sent, size=len(frame))
-        return sent, frame, start
+        try:
+            return sent.decode(frame[start:], sent.api_version)
+        except ConnectorError as error:
+            self._fail(error, sent)
+            raise
+        except Exception as error:
+            # Decoders raise whatever their parsing meets: struct.error, IndexError, UnicodeError, …
+            failure = ProtocolError(
+                f"The response of {self.address} to {sent.api_name} version {sent.api_version} ({len(frame)} bytes) "
+                f"cannot be decoded: {type(error).__name__}: {error}. The connection was closed.",
+                condition="RESPONSE_INVALID",
+                parameters={"broker": self.address, "request": sent.api_name, "version": sent.api_version},
+            )
+            self._fail(failure, sent)
+            raise failure from error
 
     def _await_frame(
         self, sent: _SentRequest, deadline: Deadline | None, take: Callable[[int], memoryview], stall_s: float
     ) -> memoryview | None:
         """Receive the next frame; None if not all of it has arrived; errors of the socket become errors of ours."""
-        stream = self._open_stream()
+        stream = self._stream or self._open_stream()
         try:
             return stream.receive(take, deadline, stall_s)
         except _NOT_YET as error:

@@ -42,7 +42,7 @@ class FrameStream:
         self.sock = sock
         self.limit_bytes = FRAME_LIMIT_BYTES
         self._address = address
-        self._prefix = bytearray(_SIZE_BYTES)
+        self._prefix = memoryview(bytearray(_SIZE_BYTES))
         # The memory of the frame that is being received, once its size is known; and how much has arrived of it, or
         # of the size before that.
         self._frame: memoryview | None = None
@@ -74,23 +74,24 @@ class FrameStream:
             OSError: the connection is lost.
             ProtocolError: the size of the frame is not possible.
         """
-        if self._frame is None:
-            self._fill(memoryview(self._prefix), deadline, stall_s)
-            self._frame = take(parse_frame_size(bytes(self._prefix), self.limit_bytes, self._address))
+        sock = self.sock
+        sock.settimeout(0.0 if deadline is None else min(stall_s, deadline.remaining_s()))
+        while True:
+            frame = self._frame
+            view = self._prefix if frame is None else frame
+            while self._arrived < len(view):
+                count = sock.recv_into(view[self._arrived :])
+                if count == 0:
+                    raise EndOfStreamError
+                self._arrived += count
+                if deadline is not None and self._arrived < len(view):
+                    # With no time left, what has arrived is taken all the same: it may be the whole frame.
+                    sock.settimeout(min(stall_s, deadline.remaining_s()))
             self._arrived = 0
-        self._fill(self._frame, deadline, stall_s)
-        frame, self._frame, self._arrived = self._frame, None, 0
-        return frame
-
-    def _fill(self, view: memoryview, deadline: Deadline | None, stall_s: float) -> None:
-        size = len(view)
-        while self._arrived < size:
-            # With no time left, what has arrived is taken all the same: it may be the whole frame.
-            self.sock.settimeout(0.0 if deadline is None else min(stall_s, deadline.remaining_s()))
-            count = self.sock.recv_into(view[self._arrived :])
-            if count == 0:
-                raise EndOfStreamError
-            self._arrived += count
+            if frame is not None:
+                self._frame = None
+                return frame
+            self._frame = take(parse_frame_size(bytes(view), self.limit_bytes, self._address))
 
     @property
     def progress(self) -> str:

@@ -57,5 +57,7 @@ def wait_readable(connections: Sequence[_C], timeout_s: float, others: Sequence[
         poller.register(descriptor, select.POLLIN)
     # Rounded up: poll counts in whole milliseconds, and 0 would not wait.
     wait_ms = None if timeout_s == math.inf else math.ceil(timeout_s * 1000)
-    ready = {descriptor for descriptor, _ in poller.poll(wait_ms)}
+    ready = dict(poller.poll(wait_ms))
+    if len(ready) == len(by_descriptor) and not others:
+        return list(connections)
     return [connection for descriptor, connection in by_descriptor.items() if descriptor in ready]

@@ -31,12 +31,15 @@ class PartitionLeaders:
     Args:
         client: the cluster.
         clock: monotonic seconds.
+
+    Attributes:
+        known: the ids of the leading brokers, from memory.
     """
 
     def __init__(self, client: KafkaClient, clock: Callable[[], float]) -> None:
         self._client = client
         self._clock = clock
-        self._leaders: dict[TopicPartition, int] = {}
+        self.known: dict[TopicPartition, int] = {}
         self._counts: dict[str, int] = {}
         self._available: dict[str, tuple[int, ...]] = {}
         self._counted_at: dict[str, float] = {}
@@ -48,13 +51,9 @@ class PartitionLeaders:
         self._client = client
         self._task_began_at = self._clock()
 
-    def get(self, topic_partition: TopicPartition) -> int | None:
-        """Return the id of the leading broker, from memory."""
-        return self._leaders.get(topic_partition)
-
     def forget(self, topic_partition: TopicPartition) -> None:
         """Forget the leader, so that the cluster is asked again."""
-        self._leaders.pop(topic_partition, None)
+        self.known.pop(topic_partition, None)
 
     def known_count(self, topic: str) -> int:
         """Return how many partitions a topic had when it was last seen; 0 if it never was."""
@@ -134,6 +133,6 @@ class PartitionLeaders:
             self._counted_at[topic.name] = self._clock()
             for partition in topic.partitions:
                 if partition.has_leader:
-                    self._leaders[partition.topic_partition] = partition.leader_id
+                    self.known[partition.topic_partition] = partition.leader_id
                 else:
-                    self._leaders.pop(partition.topic_partition, None)
+                    self.known.pop(partition.topic_partition, None)

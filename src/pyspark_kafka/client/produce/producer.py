@@ -6,7 +6,6 @@ them needs before its batches can be delivered, and what an error leaves behind.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -117,6 +116,7 @@ class Producer:
         # A task that may wait belongs to a query that has reached the cluster.
         self._outage_retry = OutageRetry(outage_timeout_ms, contact, reached=lambda: True, clock=clock, sleep=sleep)
         self._waiting = Stall(self._describe, contact)
+        self._guard = _Guard(self._begin_call, self._end_call)
         self._parts = DeliveryParts(
             client,
             producer,
@@ -204,7 +204,7 @@ class Producer:
         Raises:
             ProtocolError: batches of the former transaction are not acknowledged.
         """
-        with self._guarded():
+        with self._guard:
             self._state.begin_task()
             identity = transaction.identity
             self._state.sequences.continue_as(identity.producer_id, identity.producer_epoch)
@@ -213,7 +213,7 @@ class Producer:
 
     def partition_count(self, topic: str, *, beyond: int = -1) -> int:
         """Return how many partitions a topic has; see `PartitionCounts.partition_count`."""
-        with self._guarded():
+        with self._guard:
             return self._partition_counts.partition_count(topic, beyond=beyond)
 
     def available_partitions(self, topic: str) -> tuple[int, ...]:
@@ -227,7 +227,7 @@ class Producer:
 
         A batch that is encoded with it and sent next is sent as it is.
         """
-        with self._guarded():
+        with self._guard:
             self._identify(topic_partition)
             return self._state.sequences.next_stamp(topic_partition)
 
@@ -236,7 +236,7 @@ class Producer:
 
         Batches of a partition are sent in the order of their reservations.
         """
-        with self._guarded():
+        with self._guard:
             self._flushed = False
             self._identify(topic_partition)
             return self._state.sequences.reserve(topic_partition, record_count)
@@ -259,22 +259,39 @@ class Producer:
         Raises:
             ProtocolError: the bytes are not such a batch, or carry another stamp.
         """
-        with self._guarded():
-            self._flushed = False
-            self._identify(topic_partition)
-            state = self._state
-            due = state.sequences.expected_stamp(topic_partition, record_count)
-            transactional = self._mode.transaction is not None
-            data = stamp_batch(topic_partition, data, record_count, due, transactional=transactional)
-            size = len(data)
-            if size > self._options.max_request_size:
-                raise produce_errors.too_large(state, topic_partition, size, self._options.max_request_size)
-            while state.unacknowledged and state.unacknowledged_bytes + size > self._buffer_bytes:
-                # In bulk, small batches for many brokers may be all that fills the buffer.
-                self._loop.step(everything=self._parts.bulk, wait=True)
-            self._loop.add(topic_partition, data, record_count)
+        with self._guard:
+            self._queue(topic_partition, data, record_count)
             if at_once or self._loop.fills_a_request:
                 self._loop.step(everything=False, wait=False)
+
+    def send_all(self, batches: Iterable[tuple[TopicPartition, Bytes, int]]) -> None:
+        """Queue record batches as `send` does, then send what can be sent, as `poll` does: one request a broker.
+
+        Args:
+            batches: where each goes, its bytes, and how many records it holds.
+        """
+        with self._guard:
+            for topic_partition, data, record_count in batches:
+                self._queue(topic_partition, data, record_count)
+            if self._state.unacknowledged:
+                self._loop.step(everything=True, wait=False)
+
+    def _queue(self, topic_partition: TopicPartition, data: Bytes, record_count: int) -> None:
+        """Queue one record batch; blocks while the buffer is full."""
+        self._flushed = False
+        state = self._state
+        if state.sequences.producer_id < 0:
+            self._identify(topic_partition)
+        due = state.sequences.expected_stamp(topic_partition, record_count)
+        transactional = self._mode.transaction is not None
+        data = stamp_batch(topic_partition, data, record_count, due, transactional=transactional)
+        size = len(data)
+        if size > self._options.max_request_size:
+            raise produce_errors.too_large(state, topic_partition, size, self._options.max_request_size)
+        while state.unacknowledged and state.unacknowledged_bytes + size > self._buffer_bytes:
+            # In bulk, small batches for many brokers may be all that fills the buffer.
+            self._loop.step(everything=self._parts.bulk, wait=True)
+        self._loop.add(topic_partition, data, record_count)
 
     def last_offset(self, topic_partition: TopicPartition) -> int | None:
         """Return where the batch of a partition that was acknowledged last begins in its log; None if unknown."""
@@ -291,7 +308,7 @@ class Producer:
         """
         if not (self._state.unacknowledged or self._closed or self._error):
             return
-        with self._guarded():
+        with self._guard:
             self._loop.step(everything=everything, wait=False)
 
     def flush(self) -> None:
@@ -300,7 +317,7 @@ class Producer:
         Raises:
             ProtocolError: sequences were reserved and not used.
         """
-        with self._guarded():
+        with self._guard:
             unused = self._state.sequences.unused_reservation()
             if unused is not None:
                 raise ProtocolError(
@@ -322,7 +339,7 @@ class Producer:
         Returns:
             Whether it is known of every batch that was sent whether a broker has appended it.
         """
-        with self._guarded():
+        with self._guard:
             return self._loop.settle(seconds)
 
     def close(self) -> None:
@@ -330,9 +347,12 @@ class Producer:
         self._closed = True
         self._loop.lanes.close()
 
-    @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """Refuse a call after an error; remember what ends this one, and give up the connections with it."""
+    def _identify(self, topic_partition: TopicPartition) -> None:
+        if self._mode.idempotent and self._state.sequences.producer_id < 0:
+            identity = self._mode.fetch_identity(self._client, self._outage_retry, topic_partition.topic)
+            self._state.sequences.identify(identity.producer_id, identity.producer_epoch)
+
+    def _begin_call(self) -> None:
         if self._error is not None:
             raise self._error
         if self._closed:
@@ -340,16 +360,21 @@ class Producer:
         self._clock.enter()
         if not self._state.unacknowledged:
             self._waiting.progress()
-        try:
-            with self._waiting:
-                yield
-        except ConnectorError as error:
+        self._waiting.__enter__()
+
+    def _end_call(self, error: BaseException | None) -> None:
+        self._waiting.__exit__(None, error, None)
+        if error is not None:
+            self._fail(error)
+        self._clock.leave()
+
+    def _fail(self, error: BaseException) -> None:
+        """Remember what has ended a call: it ends all later ones; give up the connections with it."""
+        if isinstance(error, ConnectorError):
             if isinstance(error, AccessError):
                 name_user(error, self._client.options)
             self._error = error
-            self.close()
-            raise
-        except BaseException as error:
+        else:
             # A frame may be half sent, a batch half noted: nothing here can be relied on any more.
             self._error = ProtocolError(
                 f"The producer was interrupted by {type(error).__name__}. "
@@ -357,12 +382,21 @@ class Producer:
                 condition="PRODUCER_INTERRUPTED",
             )
             self._loop.lanes.close_connections()
-            self.close()
-            raise
-        finally:
-            self._clock.leave()
+        self.close()
 
-    def _identify(self, topic_partition: TopicPartition) -> None:
-        if self._mode.idempotent and self._state.sequences.producer_id < 0:
-            identity = self._mode.fetch_identity(self._client, self._outage_retry, topic_partition.topic)
-            self._state.sequences.identify(identity.producer_id, identity.producer_epoch)
+
+class _Guard:
+    """Stands around each call of a producer; not a generator, because a call may be one of a thousand in a second."""
+
+    __slots__ = ("_begin", "_end")
+
+    def __init__(self, begin: Callable[[], None], end: Callable[[BaseException | None], None]) -> None:
+        self._begin, self._end = begin, end
+
+    def __enter__(self) -> None:
+        self._begin()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(error)

@@ -7,10 +7,11 @@ are.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.produce.response import ProduceResponse, parse_produce_response
 from pyspark_kafka.client.wire.framed_request import FramedRequest, begin_frame, put_count, put_text
-from pyspark_kafka.client.wire.messages import ProduceRequest, ProduceResponse
+from pyspark_kafka.client.wire.messages import ProduceRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,6 +42,7 @@ class ProduceFrame(FramedRequest):
     API_KEY = ProduceRequest.API_KEY
     name = ProduceRequest.name
     valid_versions = ProduceRequest.valid_versions
+    first_flexible_version = _FIRST_FLEXIBLE_VERSION
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class ProduceFrame(FramedRequest):
         transactional_id: str | None = None,
     ) -> None:
         self._acks = acks
+        self.has_response = acks != 0
         self._transactional_id = transactional_id
         self._timeout_ms = timeout_ms
         self._topics: dict[str, list[tuple[int, Bytes]]] = {}
@@ -57,28 +60,18 @@ class ProduceFrame(FramedRequest):
             self._topics.setdefault(topic_partition.topic, []).append((topic_partition.partition, data))
 
     @property
-    def has_response(self) -> bool:
-        """Whether the broker sends a response: not to a write that wants no acknowledgement."""
-        return self._acks != 0
-
-    @property
     def partition_count(self) -> int:
         """How many topic-partitions it writes to."""
         return sum(map(len, self._topics.values()))
 
     @staticmethod
-    def is_flexible(version: int) -> bool:
-        """Whether header and body of this version have tagged fields."""
-        return version >= _FIRST_FLEXIBLE_VERSION
-
-    @staticmethod
-    def response_class(version: int) -> Any:
-        """Return kafka-python's class that decodes the response."""
-        return ProduceResponse[version]
+    def decode_response(body: memoryview, version: int) -> ProduceResponse:
+        """Decode the body of the response."""
+        return parse_produce_response(body, version)
 
     def build(self, version: int, correlation_id: int, client_id: str) -> list[Bytes]:
         """Return the frame in pieces: record batches as they are, and the bytes around them."""
-        flexible = self.is_flexible(version)
+        flexible = version >= _FIRST_FLEXIBLE_VERSION
         out = begin_frame(self.API_KEY, version, correlation_id, client_id, flexible=flexible)
         if self._transactional_id is None:
             out += b"\0" if flexible else _INT16.pack(-1)

@@ -68,15 +68,14 @@ class ApiVersions:
         Raises:
             ProtocolError: broker and client share no version.
         """
-        shared = self.shared(request_class)
-        if shared is not None:
-            lowest, highest = shared
-            if max_version is None:
-                return highest
-            if max_version >= lowest:
-                return min(highest, max_version)
         known = self.offered.get(request_class.API_KEY)
         ours = request_class.valid_versions
+        if known is not None:
+            lowest, highest = max(known[0], ours[0]), min(known[1], ours[1])
+            if max_version is not None:
+                highest = min(highest, max_version)
+            if lowest <= highest:
+                return int(highest)
         raise ProtocolError(
             f"{address} and this client share no version of {request_class.name}: the broker has "
             f"{f'{known[0]} to {known[1]}' if known else 'none'}, the client {ours[0]} to "

@@ -23,16 +23,15 @@ class FramedRequest(ABC):
         API_KEY: the number of the API.
         name: its name, for errors.
         valid_versions: the lowest and the highest version that it can be built in.
+        first_flexible_version: the lowest version of which headers and bodies have tagged fields.
+        has_response: whether the broker sends a response.
     """
 
     API_KEY: ClassVar[int]
     name: ClassVar[str]
     valid_versions: ClassVar[tuple[int, int]]
-
-    @property
-    @abstractmethod
-    def has_response(self) -> bool:
-        """Whether the broker sends a response."""
+    first_flexible_version: ClassVar[int]
+    has_response = True
 
     @property
     @abstractmethod
@@ -41,13 +40,8 @@ class FramedRequest(ABC):
 
     @staticmethod
     @abstractmethod
-    def is_flexible(version: int) -> bool:
-        """Whether the headers of this version have tagged fields."""
-
-    @staticmethod
-    @abstractmethod
-    def response_class(version: int) -> Any:
-        """Return kafka-python's class that decodes the response."""
+    def decode_response(body: memoryview, version: int) -> Any:
+        """Decode the body of the response; raises whatever its parsing meets."""
 
     @abstractmethod
     def build(self, version: int, correlation_id: int, client_id: str) -> Sequence[Bytes]:

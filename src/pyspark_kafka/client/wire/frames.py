@@ -12,6 +12,7 @@ FRAME_LIMIT_BYTES = 256 << 20
 # Correlation id.
 HEADER_BYTES = 4
 
+_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _TLS_ALERT_OR_HANDSHAKE = (b"\x15\x03", b"\x16\x03")
 
@@ -50,6 +51,9 @@ def read_unsigned_varint(data: memoryview, position: int) -> tuple[int, int]:
         IndexError: the bytes end before it does.
         ValueError: it has more than 32 bits.
     """
+    value = data[position]
+    if value < 0x80:
+        return value, position + 1
     value = 0
     for shift in range(0, 35, 7):
         byte = data[position]
@@ -60,6 +64,35 @@ def read_unsigned_varint(data: memoryview, position: int) -> tuple[int, int]:
                 break
             return value, position
     raise ValueError("a variable-length integer is longer than 32 bits")
+
+
+def read_length(body: memoryview, at: int, fixed: struct.Struct = _INT32, *, flexible: bool) -> tuple[int, int]:
+    """Read a length or a count, -1 for null; return it and the position after it.
+
+    Raises:
+        struct.error, IndexError, ValueError: the bytes end before it does, or it is no length.
+    """
+    if flexible:
+        value, at = read_unsigned_varint(body, at)
+        return value - 1, at
+    (value,) = fixed.unpack_from(body, at)
+    if value < -1:
+        raise ValueError(f"a length of {value}")
+    return value, at + fixed.size
+
+
+def read_text(body: memoryview, at: int, *, flexible: bool) -> tuple[str | None, int]:
+    """Read a text, None for null; return it and the position after it.
+
+    Raises:
+        struct.error, IndexError, ValueError: the bytes end before it does, or are no text.
+    """
+    length, at = read_length(body, at, _INT16, flexible=flexible)
+    if length < 0:
+        return None, at
+    if length > len(body) - at:
+        raise ValueError(f"a text of {length} bytes, with {len(body) - at} left")
+    return str(body[at : at + length], "utf-8"), at + length
 
 
 def skip_tagged_fields(data: memoryview, position: int) -> int:
@@ -88,6 +121,8 @@ def parse_response_header(frame: memoryview, *, flexible: bool, address: str) ->
     (correlation_id,) = _INT32.unpack_from(frame, 0)
     if not flexible:
         return correlation_id, HEADER_BYTES
+    if len(frame) > HEADER_BYTES and frame[HEADER_BYTES] == 0:
+        return correlation_id, HEADER_BYTES + 1  # no tagged fields, as is usual
     try:
         return correlation_id, skip_tagged_fields(frame, HEADER_BYTES)
     except (IndexError, ValueError) as error:

@@ -97,24 +97,15 @@ class _TokenRequest(FramedRequest, ABC):
     """A request of which `_body` is the body."""
 
     valid_versions = (_VERSION, _VERSION)
+    first_flexible_version = _VERSION + 1
 
     def __init__(self, body: bytes) -> None:
         self._body = body
 
     @property
-    def has_response(self) -> bool:
-        """It always has one."""
-        return True
-
-    @property
     def partition_count(self) -> int:
         """It names none."""
         return 0
-
-    @staticmethod
-    def is_flexible(version: int) -> bool:
-        """Version 1 has no tagged fields."""
-        return version > _VERSION
 
     def build(self, version: int, correlation_id: int, client_id: str) -> Sequence[bytes]:
         """Return the whole frame."""
@@ -137,9 +128,9 @@ class CreateTokenRequest(_TokenRequest):
         super().__init__(_principals(renewers) + _INT64.pack(lifetime_ms))
 
     @staticmethod
-    def response_class(version: int) -> Any:  # noqa: ARG004 - there is one version
+    def decode_response(body: memoryview, version: int) -> Any:  # noqa: ARG004 - there is one version
         """Return the class that decodes the response."""
-        return TokenCreated
+        return TokenCreated.decode(body)
 
 
 class RenewTokenRequest(_TokenRequest):
@@ -152,9 +143,9 @@ class RenewTokenRequest(_TokenRequest):
         super().__init__(_INT32.pack(len(hmac)) + hmac + _INT64.pack(period_ms))
 
     @staticmethod
-    def response_class(version: int) -> Any:  # noqa: ARG004 - there is one version
+    def decode_response(body: memoryview, version: int) -> Any:  # noqa: ARG004 - there is one version
         """Return the class that decodes the response."""
-        return TokenChanged
+        return TokenChanged.decode(body)
 
 
 class ExpireTokenRequest(RenewTokenRequest):
@@ -174,9 +165,9 @@ class DescribeTokensRequest(_TokenRequest):
         super().__init__(_INT32.pack(-1) if owners is None else _principals(owners))
 
     @staticmethod
-    def response_class(version: int) -> Any:  # noqa: ARG004 - there is one version
+    def decode_response(body: memoryview, version: int) -> Any:  # noqa: ARG004 - there is one version
         """Return the class that decodes the response."""
-        return TokensDescribed
+        return TokensDescribed.decode(body)
 
 
 def _principals(principals: Sequence[tuple[str, str]]) -> bytes:

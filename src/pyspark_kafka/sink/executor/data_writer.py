@@ -45,20 +45,22 @@ class KafkaDataWriter(DataWriter):
         keep_freed_memory()
         self._producer = TaskProducer(options)
         self._encoder = RecordBatchEncoder(options, columns, self._producer, origin)
+        # Whether the caller flushes, which polls as well.
+        self._is_flushed = False
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows; they are sent when enough are gathered, or at `commit`."""
-        # Spark may have taken long to make the rows: responses are there, and small batches can follow.
-        self._producer.poll()
+        if not self._is_flushed:
+            # Spark may have taken long to make the rows: responses are there, and small batches can follow.
+            self._producer.poll()
         for encoded in self._encoder.add(batch):
             self._producer.send(encoded)
 
     def flushNow(self) -> None:
         """Send the gathered rows; their acknowledgements are waited for at `commit`."""
-        for encoded in self._encoder.finish():
-            self._producer.send(encoded, at_once=False)
+        self._is_flushed = True
         # Also beside requests in flight: nobody knows when the next call comes that could send it.
-        self._producer.poll(everything=True)
+        self._producer.send_all(list(self._encoder.finish()))
 
     def commit(self) -> KafkaCommitMessage:
         """Send what is left and wait for every acknowledgement."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pyspark_kafka.sink.executor.identity_headers import with_identity
 from pyspark_kafka.sink.executor.partitioner import Partitioner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
@@ -79,33 +80,45 @@ class RecordBatchEncoder:
         self._origin = origin
         self._rows_before = 0
         self._partitioners: dict[str, Partitioner] = {}
+        self._topic_partitions: dict[str, list[TopicPartition]] = {}
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
+        self._gather_limit = _MIN_GATHERED_BYTES
+        limit = min(options.producer.batch_size, options.producer.max_request_size)
+        self._encode_rows = partial(
+            encode_rows,
+            max_batch_bytes=limit,
+            compression=options.producer.compression,
+            compression_level=options.producer.compression_level,
+        )
         self.records = 0
         self.encoded_bytes = 0
 
-    def add(self, batch: pa.RecordBatch) -> Iterator[EncodedBatch]:
-        """Take rows; yield the record batches that are complete.
+    def add(self, batch: pa.RecordBatch) -> Iterable[EncodedBatch]:
+        """Take rows; return the record batches that are complete.
 
         Raises:
             RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist,
                 or a key or value that does not fit its schema; then nothing of the batch is sent.
         """
         if not batch.num_rows:
-            return
-        if self._typed is None:
-            yield from self._gather(batch)
-            return
-        for rows in self._typed.encode(batch):
-            yield from self._gather(rows)
+            return ()
+        if self._typed is not None:
+            return self._add_typed(self._typed.encode(batch))
+        self._gather(batch)
+        return self.finish() if self._gathered_bytes >= self._gather_limit else ()
 
-    def _gather(self, batch: pa.RecordBatch) -> Iterator[EncodedBatch]:
+    def _add_typed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[EncodedBatch]:
+        for rows in batches:
+            self._gather(rows)
+            if self._gathered_bytes >= self._gather_limit:
+                yield from self.finish()
+
+    def _gather(self, batch: pa.RecordBatch) -> None:
         self._gathered.append(batch)
         self._gathered_bytes += batch.nbytes
         if self._origin is not None:
             self._gathered_bytes += batch.num_rows * self._origin.bytes_per_row
-        if self._gathered_bytes >= self._gather_limit():
-            yield from self.finish()
 
     def finish(self) -> Iterator[EncodedBatch]:
         """Yield the record batches of the rows that are left; see `add`."""
@@ -115,6 +128,9 @@ class RecordBatchEncoder:
         self.drop()
         if self._origin is not None:
             rows = self._identified(rows, self._origin)
+        if self._options.topic is not None:
+            yield from self._encode_topic(self._options.topic, rows)
+            return
         for topic, of_topic in self._by_topic(rows):
             yield from self._encode_topic(topic, of_topic)
 
@@ -124,19 +140,13 @@ class RecordBatchEncoder:
 
     def _identified(self, rows: pa.RecordBatch, origin: TaskOrigin) -> pa.RecordBatch:
         """Return the rows with a column of all headers behind the others."""
-        headers = with_identity(self._column(rows, self._headers_at), origin, self._rows_before, rows.num_rows)
+        headers = rows.column(self._headers_at) if self._headers_at >= 0 else None
+        headers = with_identity(headers, origin, self._rows_before, rows.num_rows)
         self._rows_before += rows.num_rows
         self._columns = replace(self._columns, headers=rows.num_columns)
         return pa.RecordBatch.from_arrays([*rows.columns, headers], [*rows.schema.names, ""])
 
-    def _gather_limit(self) -> int:
-        partitions = sum(partitioner.partition_count for partitioner in self._partitioners.values())
-        return min(max(partitions * _GATHERED_BYTES_PER_PARTITION, _MIN_GATHERED_BYTES), _MAX_GATHERED_BYTES)
-
     def _by_topic(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        if self._options.topic is not None:
-            yield self._options.topic, rows
-            return
         topics = rows.column(self._columns.topic)
         if topics.null_count:
             raise RecordError(
@@ -153,49 +163,37 @@ class RecordBatchEncoder:
             yield topic, rows.filter(pc.equal(named.indices, number))
 
     def _encode_topic(self, topic: str, rows: pa.RecordBatch) -> Iterator[EncodedBatch]:
-        keys, chosen = self._column(rows, self._columns.key), self._column(rows, self._columns.partition)
+        places = self._columns
+        keys = rows.column(places.key) if places.key >= 0 else None
+        chosen = rows.column(places.partition) if places.partition >= 0 else None
         highest = -1 if chosen is None else pc.max(chosen).as_py()
         partitioner = self._partitioner(topic, -1 if highest is None else highest)
         partitions = partitioner.partitions(rows.num_rows, rows.nbytes, keys, chosen)
         try:
             indices, bounds = group_by_partition(partitions, partitioner.partition_count)
-            encodable = RecordColumns(
-                keys, rows.column(self._columns.value), headers=self._column(rows, self._columns.headers)
-            )
+            headers = rows.column(places.headers) if places.headers >= 0 else None
+            encodable = RecordColumns(keys, rows.column(places.value), headers=headers)
+            topic_partitions = self._topic_partitions[topic]
             for partition in range(partitioner.partition_count):
-                topic_partition = TopicPartition(topic, partition)
                 position, stop = bounds[partition], bounds[partition + 1]
                 while position < stop:
                     encoded, taken = self._encode(encodable, indices, position, stop)
                     position += taken
                     self.records += taken
                     self.encoded_bytes += len(encoded)
-                    yield EncodedBatch(topic_partition, encoded, taken)
+                    yield EncodedBatch(topic_partitions[partition], encoded, taken)
         except RecordError as error:
             raise error.located(f"Writing to topic '{topic}'") from error
 
     def _encode(self, rows: RecordColumns, indices: memoryview, start: int, stop: int) -> tuple[bytearray, int]:
-        producer = self._options.producer
-        limit = min(producer.batch_size, producer.max_request_size)
-
-        def encode(stop: int, limit: int) -> tuple[bytearray, int]:
-            return encode_rows(
-                rows,
-                indices,
-                start,
-                stop,
-                max_batch_bytes=limit,
-                compression=producer.compression,
-                compression_level=producer.compression_level,
-            )
-
         try:
-            return encode(stop, limit)
+            return self._encode_rows(rows, indices, start, stop)
         except RecordError as error:
-            if error.condition != "RECORD_TOO_LARGE" or limit >= producer.max_request_size:
+            largest = self._options.producer.max_request_size
+            if error.condition != "RECORD_TOO_LARGE" or self._options.producer.batch_size >= largest:
                 raise
         # `batch.size` bounds batches, not records: a larger record has a batch of its own.
-        return encode(start + 1, producer.max_request_size)
+        return self._encode_rows(rows, indices, start, start + 1, max_batch_bytes=largest)
 
     def _partitioner(self, topic: str, highest: int) -> Partitioner:
         """Return a topic's partitioner; the topic may have got partitions since it was built, up to `highest`."""
@@ -208,11 +206,11 @@ class RecordBatchEncoder:
                 sticky_bytes = min(options.batch_size, options.max_request_size)
                 known = Partitioner(count, sticky_bytes, available=lambda: topics.available_partitions(topic))
                 self._partitioners[topic] = known
+                self._topic_partitions[topic] = [TopicPartition(topic, partition) for partition in range(count)]
+                partitions = sum(each.partition_count for each in self._partitioners.values())
+                limit = max(partitions * _GATHERED_BYTES_PER_PARTITION, _MIN_GATHERED_BYTES)
+                self._gather_limit = min(limit, _MAX_GATHERED_BYTES)
         return known
-
-    @staticmethod
-    def _column(rows: pa.RecordBatch, position: int) -> pa.Array | None:
-        return None if position < 0 else rows.column(position)
 
 
 def _typed_rows(columns: SinkColumns) -> TypedRows:

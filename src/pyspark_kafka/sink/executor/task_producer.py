@@ -51,6 +51,11 @@ class TaskProducer:
         topic_partition, data, record_count = batch
         self._producer().send(topic_partition, data, record_count, at_once=at_once)
 
+    def send_all(self, batches: list[EncodedBatch]) -> None:
+        """Queue record batches and send what can be sent; see `Producer.send_all`."""
+        if batches or self._borrowed is not None:
+            self._producer().send_all(batches)
+
     def poll(self, *, everything: bool = False) -> None:
         """Take the responses that are there, and send what they have made room for; see `Producer.poll`."""
         if self._borrowed is not None:

@@ -22,7 +22,7 @@ from pyspark_kafka.sink.executor.record_batch_encoder import RecordBatchEncoder
 from pyspark_kafka.sink.source_positions import UNKNOWN_ID, PositionNote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -110,14 +110,14 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows; they are sent when enough are gathered, at `flushNow`, or at the end of the epoch."""
         with self._asking():
-            self._producer.poll(everything=False)
             self._send(self._encoder.add(batch))
 
     def flushNow(self) -> None:
         """Send the gathered rows."""
         with self._asking():
-            self._send(self._encoder.finish(), at_once=False)
-            self._producer.poll()
+            batches = list(self._encoder.finish())
+            self._join(batches)
+            self._producer.send_all(batches)
 
     def setStates(self, states: Mapping[str, str]) -> None:
         """Keep the text of each topic-partition's state for its position."""
@@ -198,17 +198,24 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         if not self._is_open:
             self._is_open, self._opened_at = True, self._clock()
 
-    def _send(self, batches: Iterable[EncodedBatch], *, at_once: bool = True) -> None:
+    def _send(self, batches: Iterable[EncodedBatch]) -> None:
         if self._transaction.identity.generation is Generation.V1:
             # Partitions join before they are written to: all of what was gathered in one request.
             batches = list(batches)
-            if batches:
-                self._open()
-                self._id.join(self._transaction, {batch.topic_partition for batch in batches})
-        for topic_partition, data, record_count in batches:
-            self._open()
-            self._written.add(topic_partition)
-            self._producer.send(topic_partition, data, record_count, at_once=at_once)
+            self._join(batches)
+        for batch in batches:
+            self._join((batch,))
+            self._producer.send(*batch)
+
+    def _join(self, batches: Sequence[EncodedBatch]) -> None:
+        """Have the partitions of record batches join the transaction, before any of them is sent."""
+        partitions = {batch.topic_partition for batch in batches}
+        if partitions <= self._written:
+            return
+        self._open()
+        if self._transaction.identity.generation is Generation.V1:
+            self._id.join(self._transaction, partitions)
+        self._written |= partitions
 
     def _note(self, topic_partition: TopicPartition, epoch_id: int, state: str) -> str:
         topic_id = self._topic_ids.get(topic_partition.topic, UNKNOWN_ID)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.errors import LOSSES, TopicDeletedError, TopicRecreatedError
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.connector import ContinuousPartitionReader
@@ -92,22 +92,24 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._timestamps = settings.schema.get_field_index("timestamp")
         # Held by `next`, so that `close` waits for it.
         self._reading = threading.Lock()
-        self._closing = threading.Event()
+        self._is_closing = False
 
     def next(self) -> bool:
         """Move to the next batch of rows; False if there are none yet."""
         with self._reading:
-            if self._closing.is_set():
+            if self._is_closing:
                 raise RuntimeError("the reader is closed")
             self._current = self._current_at = None
-            until = Deadline(_WAIT_MS)
+            began = monotonic()
+            left_ms: float = _WAIT_MS
             while True:
                 if self._pieces is None:
-                    self._poll(until)
+                    self._poll(left_ms)
                 if self._pieces is not None and self._decode(self._pieces):
                     return True
                 # Looked at after each step: many records that are not rows may come.
-                if until.expired or self._closing.is_set() or self.hasEnded():
+                left_ms = _WAIT_MS - (monotonic() - began) * 1000
+                if left_ms <= 0 or self._is_closing or self.hasEnded():
                     return False
 
     def hasEnded(self) -> bool:
@@ -172,7 +174,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
 
     def close(self) -> None:
         """Return the connections; requests in flight are given up. Safe to call again, and from another thread."""
-        self._closing.set()
+        self._is_closing = True
         with self._reading:
             self._pieces = None
             self._assemblers.close()
@@ -184,12 +186,12 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
             Fetcher(client, self._ranges.values(), self._settings.fetch, topic_ids=self._topic_ids)
         )
 
-    def _poll(self, until: Deadline) -> None:
+    def _poll(self, timeout_ms: float) -> None:
         """Wait for a response with records, or for the time."""
         if self._fetcher is None:
             self._fetcher = self._open()
         try:
-            found = self._fetcher.poll(until.remaining_s() * 1000)
+            found = self._fetcher.poll(timeout_ms)
         except LOSSES as error:
             lost = error.offset_range
             position = resume_or_raise(
@@ -238,5 +240,5 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
     def _finish_response(self, topic_partition: TopicPartition, fetcher: Fetcher) -> None:
         self._pieces = None
         fetcher.confirm(topic_partition, self._decoded_to)
-        if fetcher.is_done:
+        if not self._endless and fetcher.is_done:
             self._assemblers.finish()

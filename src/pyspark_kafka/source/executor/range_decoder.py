@@ -52,7 +52,7 @@ def decode_range(
     decode = partial(
         iter_decode,
         end_offset=None if offset_range.end_offset >= NO_END else offset_range.end_offset,
-        isolation_level=fetch.isolation_level.value,
+        isolation_level=fetch.isolation_level,
         aborted_transactions=fetched.aborted_transactions,
         columns=columns,
         max_decompressed_bytes=fetch.max_decompressed_bytes,

@@ -112,7 +112,7 @@ def test_a_negative_length_is_refused() -> None:
     body = bytearray(encode_response(11, records=b"abcdefgh"))
     at = body.index(b"\x00\x00\x00\x08abcdefgh")
     body[at : at + 4] = b"\x80\x00\x00\x00"
-    with pytest.raises(ProtocolError, match="a length of -2147483648"):
+    with pytest.raises(ProtocolError, match="records of -2147483648 bytes"):
         parse_fetch_response(memoryview(body), 11)
 
 

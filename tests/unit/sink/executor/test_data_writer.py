@@ -57,6 +57,11 @@ class FakeProducer:
     def available_partitions(self, topic: str) -> tuple[int, ...]:
         return self.available.get(topic, ())
 
+    def send_all(self, batches: list[tuple[TopicPartition, bytearray, int]]) -> None:
+        for batch in batches:
+            self.send(*batch, at_once=False)
+        self._note("send all")
+
     def poll(self, *, everything: bool) -> None:
         if everything:
             self._note("poll everything")
@@ -228,7 +233,7 @@ def test_gathered_rows_are_sent_by_flush_now_without_waiting_for_acknowledgement
     writer.flushNow()
     assert [len(records) for _, records, _ in producer.sent] == [1]
     # Also beside requests in flight.
-    assert producer.events[-1] == "poll everything"
+    assert producer.events[-1] == "send all"
     assert "flush" not in producer.events
     writer.flushNow()
     assert len(producer.sent) == 1

@@ -12,7 +12,6 @@ import pytest
 
 from kit.fakes.clock import Clock
 from kit.record_batches import control_batch, plain_batch
-from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.cursor import FetchedRecords
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError, TopicDeletedError, TopicRecreatedError
 from pyspark_kafka.errors import CorruptRecordsError, DataLossError
@@ -115,7 +114,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
 
     monkeypatch.setattr(continuous_reader, "Fetcher", FakeFetcher)
     monkeypatch.setattr(continuous_reader, "borrow_client", borrow)
-    monkeypatch.setattr(continuous_reader, "Deadline", lambda timeout_ms: Deadline(timeout_ms, clock=found.clock))
+    monkeypatch.setattr(continuous_reader, "monotonic", found.clock)
     return found
 
 

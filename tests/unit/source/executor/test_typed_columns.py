@@ -217,7 +217,7 @@ def test_a_batch_that_is_a_slice_of_a_larger_one_is_read_as_it_is() -> None:
     assembler = batches.assembler(PLACE)
     data = batch([record(at, b"{" if at % 3 == 0 else document(at), key=b"k") for at in range(20)])
     decoded = decode(data, start_offset=0, columns=assembler.decoded_columns)
-    found = assembler.assemble(replace(decoded, batch=decoded.batch.slice(5, 10)))
+    found = assembler.assemble(decoded._replace(batch=decoded.batch.slice(5, 10)))
     assert found.column("offset").to_pylist() == [at for at in range(5, 15) if at % 3]
     assert [row["id"] for row in found.column("value").to_pylist()] == found.column("offset").to_pylist()
 

@@ -53,19 +53,17 @@ class PartitionQueue:
     not_before: float = 0.0
     delivered_records: int = 0
 
-    def add(self, batch: ProducerBatch) -> None:
-        """Queue a batch behind the others."""
-        batch.number = self.next_number
-        self.next_number += 1
-        self.batches.append(batch)
-        self.pending += 1
-
-    def remove(self, batch: ProducerBatch) -> None:
-        """Take a delivered batch out."""
+    def acknowledge(self, batch: ProducerBatch) -> None:
+        """Take a delivered batch out; in a round with a failure it shows nothing: the next one still travels alone."""
         if self.batches[0] is batch:
             self.batches.popleft()
         else:
             self.batches.remove(batch)
+        if not self.draining:
+            self.confirmed = True
+            self.failures = 0
+        self.delivered_records += batch.record_count
+        self.end_attempt(batch, BatchState.ACKNOWLEDGED)
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """Put parts into the place of a pending batch; those behind it get the numbers that follow."""
@@ -81,6 +79,9 @@ class PartitionQueue:
 
     def first_pending(self) -> ProducerBatch:
         """Return the oldest batch that is not in flight; there must be one."""
+        oldest = self.batches[0]
+        if oldest.state is BatchState.PENDING:
+            return oldest
         return next(batch for batch in self.batches if batch.state is BatchState.PENDING)
 
     def may_send(self, window: int, *, idempotent: bool) -> bool:
@@ -89,25 +90,12 @@ class PartitionQueue:
             return False
         return self.in_flight < (window if self.confirmed or not idempotent else 1)
 
-    def begin_attempt(self, batch: ProducerBatch) -> None:
-        """Note that a pending batch is sent."""
-        batch.state = BatchState.IN_FLIGHT
-        batch.attempts += 1
-        self.in_flight += 1
-        self.pending -= 1
-
     def end_attempt(self, batch: ProducerBatch, state: BatchState) -> None:
         """Note the state of a batch that is no longer in flight."""
         batch.state = state
         self.in_flight -= 1
         if not self.in_flight:
             self.draining = False
-
-    def confirm(self) -> None:
-        """Note an acknowledgement; in a round with a failure it shows nothing: the next batch still travels alone."""
-        if not self.draining:
-            self.confirmed = True
-            self.failures = 0
 
     def begin_draining(self, now: float, backoff: Backoff) -> None:
         """Note a failed attempt; a pause begins with the first one of a round.

@@ -41,6 +41,10 @@ class BatchState(Enum):
     REFUSED = "refused"
 
 
+# Nothing happens to such a batch any more. A tuple: to look up a member in a set takes a call of Python.
+_FINAL = (BatchState.ACKNOWLEDGED, BatchState.SPLIT, BatchState.REFUSED)
+
+
 @dataclass(slots=True, eq=False)
 class ProducerBatch:
     """One record batch; mutable, changed by `ProducerState` only.
@@ -73,11 +77,6 @@ class ProducerBatch:
         """Whether it was sent, and there is no response yet."""
         return self.state is BatchState.IN_FLIGHT
 
-    @property
-    def is_final(self) -> bool:
-        """Whether nothing happens to it any more."""
-        return self.state not in (BatchState.PENDING, BatchState.IN_FLIGHT)
-
 
 @dataclass(frozen=True, slots=True)
 class RecordCounts:
@@ -107,13 +106,13 @@ class Expiries:
         self._number += 1
         if len(self._entries) > 2 * pending + _KEPT_EXPIRIES:
             # One batch that waits long must not keep the entries of all that were delivered meanwhile.
-            self._entries = [entry for entry in self._entries if not entry[2].is_final]
+            self._entries = [entry for entry in self._entries if entry[2].state not in _FINAL]
             heapq.heapify(self._entries)
         heapq.heappush(self._entries, (batch.expires_at, self._number, batch))
 
     def earliest(self) -> float | None:
         """Return the earliest moment at which a batch expires; None if there is no batch."""
         entries = self._entries
-        while entries and entries[0][2].is_final:
+        while entries and entries[0][2].state in _FINAL:
             heapq.heappop(entries)
         return entries[0][0] if entries else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_kafka.errors import ProtocolError
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 SEQUENCE_LIMIT = 1 << 31
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceStamp:
+class SequenceStamp(NamedTuple):
     """What the header of the next batch of a partition carries; -1 in every field without idempotence."""
 
     producer_id: int
@@ -83,7 +82,7 @@ class Sequences:
         partition = self._partition(topic_partition)
         stamp = self._next(partition)
         partition.reserved.append((stamp, record_count))
-        self._advance(partition, record_count)
+        partition.next_sequence = self.following(partition.next_sequence, record_count)
         return stamp
 
     def expected_stamp(self, topic_partition: TopicPartition, record_count: int) -> SequenceStamp:
@@ -92,7 +91,7 @@ class Sequences:
         Raises:
             ProtocolError: the oldest reservation is for another number of records.
         """
-        partition = self._partition(topic_partition)
+        partition = self._partitions.get(topic_partition) or self._partition(topic_partition)
         if not partition.reserved:
             return self._next(partition)
         stamp, reserved_count = partition.reserved[0]
@@ -107,13 +106,15 @@ class Sequences:
 
     def take(self, topic_partition: TopicPartition, record_count: int) -> int:
         """Take the sequences of the batch sent next, as `expected_stamp` has returned them; return the first one."""
-        partition = self._partition(topic_partition)
+        partition = self._partitions.get(topic_partition) or self._partition(topic_partition)
         if partition.reserved:
             stamp = self.expected_stamp(topic_partition, record_count)
             partition.reserved.popleft()
             return stamp.base_sequence
-        sequence = partition.next_sequence if self.idempotent else -1
-        self._advance(partition, record_count)
+        if not self.idempotent:
+            return -1
+        sequence = partition.next_sequence
+        partition.next_sequence = (sequence + record_count) % SEQUENCE_LIMIT
         return sequence
 
     def unused_reservation(self) -> tuple[TopicPartition, SequenceStamp] | None:
@@ -131,9 +132,6 @@ class Sequences:
         if not self.idempotent:
             return _NO_STAMP
         return SequenceStamp(self.producer_id, self.producer_epoch, partition.next_sequence)
-
-    def _advance(self, partition: _PartitionSequences, record_count: int) -> None:
-        partition.next_sequence = self.following(partition.next_sequence, record_count)
 
     def _partition(self, topic_partition: TopicPartition) -> _PartitionSequences:
         partition = self._partitions.get(topic_partition)

@@ -29,12 +29,15 @@ class TopicLimits:
     Args:
         compression_level: of the parts; the same as of the whole batches.
 
+    Attributes:
+        learned: the most bytes of a batch, by topic.
+
     Source: Kafka `Sender.completeBatch`, `RecordAccumulator.splitAndReenqueue`.
     """
 
     def __init__(self, compression_level: int | None) -> None:
         self._level = compression_level
-        self._limits: dict[str, int] = {}
+        self.learned: dict[str, int] = {}
 
     @staticmethod
     def splittable(batch: ProducerBatch, code: int) -> bool:
@@ -48,23 +51,23 @@ class TopicLimits:
     def refused(self, batch: ProducerBatch) -> None:
         """Note that a batch was too large for its topic."""
         topic, size = batch.topic_partition.topic, batch.size
-        if topic not in self._limits:
+        if topic not in self.learned:
             _LOG.warning(
                 "Topic '%s' does not take a record batch of %d bytes; batches are cut into smaller ones. Set option "
                 "'kafka.batch.size' below the topic's max.message.bytes to spare the work.",
                 topic,
                 size,
             )
-        self._limits[topic] = min(self._limits.get(topic, size), max(1, size // 2))
+        self.learned[topic] = min(self.learned.get(topic, size), max(1, size // 2))
 
     def fits(self, batch: ProducerBatch) -> bool:
         """Whether a batch is as small as its topic is known to need, or cannot be smaller."""
-        limit = self._limits.get(batch.topic_partition.topic)
+        limit = self.learned.get(batch.topic_partition.topic)
         return limit is None or batch.size <= limit or batch.record_count == 1
 
     def cut(self, batch: ProducerBatch) -> list[tuple[Bytes, int]]:
         """Return the records of a batch in parts that its topic may accept."""
-        limit = self._limits[batch.topic_partition.topic]
+        limit = self.learned[batch.topic_partition.topic]
         done: list[tuple[Bytes, int]] = []
         todo: list[tuple[Bytes, int]] = [(batch.data, batch.record_count)]
         while todo:

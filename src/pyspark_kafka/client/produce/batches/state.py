@@ -15,7 +15,7 @@ from pyspark_kafka.counters import COUNTERS, RETRIES
 from pyspark_kafka.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection
 
     from pyspark_kafka.client.retry import Backoff
     from pyspark_kafka.model import TopicPartition
@@ -35,6 +35,7 @@ class ProducerState:
 
     Attributes:
         sequences: identity and sequences, which outlive tasks.
+        unacknowledged: how many batches are pending or in flight.
         unacknowledged_bytes: bytes of batches that are pending or in flight.
         delivered_records: records acknowledged in this task.
         delivered_bytes: bytes acknowledged in this task.
@@ -67,7 +68,7 @@ class ProducerState:
         # most wait, and each `send` looks for what it may send.
         self._ready: dict[TopicPartition, None] = {}
         self._expiries = Expiries()
-        self._unacknowledged = 0
+        self.unacknowledged = 0
 
     def begin_task(self) -> None:
         """Continue with identity and sequences, and forget all else: counts, pauses, which leaders know the sequences.
@@ -77,9 +78,9 @@ class ProducerState:
         Raises:
             ProtocolError: batches are not acknowledged, or sequences reserved and not used.
         """
-        if self._unacknowledged or self.sequences.unused_reservation() is not None:
+        if self.unacknowledged or self.sequences.unused_reservation() is not None:
             raise ProtocolError(
-                f"{self._unacknowledged} record batches are not acknowledged, so no other task can go on.",
+                f"{self.unacknowledged} record batches are not acknowledged, so no other task can go on.",
                 condition="PRODUCER_NOT_REUSABLE",
             )
         self.delivered_records = self.delivered_bytes = self.delivered_batches = self.retries = 0
@@ -92,24 +93,28 @@ class ProducerState:
     ) -> ProducerBatch:
         """Queue a batch behind the others of its partition; its stamp is the one of `Sequences.expected_stamp`."""
         base_sequence = self.sequences.take(topic_partition, record_count)
-        partition = self._partition(topic_partition)
-        batch = ProducerBatch(topic_partition, data, record_count, base_sequence, expires_at, len(data))
-        partition.add(batch)
+        partition = self._partitions.get(topic_partition) or self._partition(topic_partition)
+        number = partition.next_number
+        batch = ProducerBatch(topic_partition, data, record_count, base_sequence, expires_at, len(data), number)
+        partition.next_number = number + 1
+        partition.batches.append(batch)
+        partition.pending += 1
         self._pending[topic_partition] = None
         self._sort(topic_partition, partition)
-        self._expiries.add(batch, self._unacknowledged)
-        self._unacknowledged += 1
+        self._expiries.add(batch, self.unacknowledged)
+        self.unacknowledged += 1
         self.unacknowledged_bytes += batch.size
         return batch
 
-    def ready_partitions(self) -> Iterator[TopicPartition]:
+    def ready_partitions(self) -> Collection[TopicPartition]:
         """Return the partitions that have something to send and wait for nothing but, perhaps, the end of a pause."""
-        return iter(self._ready)
+        return self._ready
 
     def sendable(self, topic_partition: TopicPartition, now: float) -> ProducerBatch | None:
         """Return the batch of this partition to send now; None if there is none, or it has to wait."""
         partition = self._partitions[topic_partition]
-        if now < partition.not_before or not partition.may_send(self._window, idempotent=self._idempotent):
+        # Ready ones may send, apart from pauses.
+        if now < partition.not_before or topic_partition not in self._ready:
             return None
         batch = partition.first_pending()
         if self._idempotent and batch.number - partition.batches[0].number >= MAX_IN_FLIGHT:
@@ -122,7 +127,10 @@ class ProducerState:
         if batch.attempts > 0:
             self.retries += 1
             COUNTERS.add(RETRIES)
-        partition.begin_attempt(batch)
+        batch.state = BatchState.IN_FLIGHT
+        batch.attempts += 1
+        partition.in_flight += 1
+        partition.pending -= 1
         # To the end of the line: a partition with much to send does not starve the others.
         del self._pending[batch.topic_partition]
         self._ready.pop(batch.topic_partition, None)
@@ -161,12 +169,11 @@ class ProducerState:
     def acknowledge(self, batch: ProducerBatch) -> None:
         """Forget a delivered batch."""
         partition = self._partitions[batch.topic_partition]
-        partition.remove(batch)
-        partition.confirm()
-        self._end_attempt(partition, batch, BatchState.ACKNOWLEDGED)
+        partition.acknowledge(batch)
+        if partition.pending:
+            self._sort(batch.topic_partition, partition)
         batch.data = b""
-        partition.delivered_records += batch.record_count
-        self._unacknowledged -= 1
+        self.unacknowledged -= 1
         self.unacknowledged_bytes -= batch.size
         self.delivered_records += batch.record_count
         self.delivered_bytes += batch.size
@@ -202,13 +209,13 @@ class ProducerState:
             part = ProducerBatch(topic_partition, data, records, sequence, batch.expires_at, len(data))
             part.maybe_appended = batch.maybe_appended
             made.append(part)
-            self._expiries.add(part, self._unacknowledged)
+            self._expiries.add(part, self.unacknowledged)
             sequence = self.sequences.following(sequence, records)
         partition.replace(batch, made)
         partition.not_before = 0.0
         batch.state = BatchState.SPLIT
         self._sort(topic_partition, partition)
-        self._unacknowledged += len(made) - 1
+        self.unacknowledged += len(made) - 1
         self.unacknowledged_bytes += sum(part.size for part in made) - batch.size
 
     def refuse(self, batch: ProducerBatch, code: int) -> None:
@@ -228,11 +235,6 @@ class ProducerState:
         return partition
 
     # -- questions about all batches
-
-    @property
-    def unacknowledged(self) -> int:
-        """How many batches are pending or in flight."""
-        return self._unacknowledged
 
     def pending_batch(self, topic_partition: TopicPartition) -> ProducerBatch:
         """Return the oldest batch of a partition that is not in flight; there must be one."""

@@ -47,9 +47,8 @@ class Failures:
         self._last[topic_partition] = (error, broker)
         self._parts.waiting.failed(error)
 
-    def note_success(self, topic_partition: TopicPartition) -> None:
+    def forget(self, topic_partition: TopicPartition) -> None:
         """Forget the failure of a partition: one of its batches is acknowledged."""
-        self._parts.waiting.progress()
         self._last.pop(topic_partition, None)
 
     def note_leaders_found(self) -> None:

@@ -65,20 +65,18 @@ class ProduceLane:
 
         A broker that throttles may not be called silent before it reads again (KIP-219).
         """
-        return max(self._silent_since + _SILENT_S, self.looked_at + _LOOK_AGAIN_S)
-
-    @property
-    def _silent_since(self) -> float:
-        return max(self.requests[0].sent_at, self.heard_at, self.throttled_until)
+        silent_since = max(self.requests[0].sent_at, self.heard_at, self.throttled_until)
+        return max(silent_since + _SILENT_S, self.looked_at + _LOOK_AGAIN_S)
 
     def silent_s(self, now: float) -> float:
         """Return for how many seconds no response has arrived; there are requests in flight."""
-        return now - self._silent_since
+        return now - max(self.requests[0].sent_at, self.heard_at, self.throttled_until)
 
     @property
     def ends_at(self) -> float:
         """When the first of its requests is given up, which need not be the oldest: batches have deadlines too."""
-        return min(request.ends_at for request in self.requests)
+        first = self.requests[0].ends_at
+        return first if len(self.requests) == 1 else min(request.ends_at for request in self.requests)
 
 
 class ProduceLanes:
@@ -88,12 +86,16 @@ class ProduceLanes:
 
     Args:
         client: the cluster; not used by anyone else meanwhile.
+
+    Attributes:
+        connecting: how many connections are being made.
     """
 
     def __init__(self, client: KafkaClient) -> None:
         self._client = client
         self._lanes: dict[int, ProduceLane] = {}
         self._dials = client.dials()
+        self.connecting = 0
 
     def __iter__(self) -> Iterator[ProduceLane]:
         """Return the open lanes; none may be opened or closed meanwhile."""
@@ -106,11 +108,6 @@ class ProduceLanes:
     def get(self, broker_id: int) -> ProduceLane | None:
         """Return the lane of a broker, if it is open."""
         return self._lanes.get(broker_id)
-
-    @property
-    def connecting(self) -> int:
-        """How many connections are being made."""
-        return len(self._dials)
 
     def is_connecting(self, broker_id: int) -> bool:
         """Whether a connection to this broker is being made."""
@@ -132,6 +129,7 @@ class ProduceLanes:
         connection = self._client.connections.take_idle(broker_id)
         if connection is None:
             self._client.connect(self._dials, broker_id, deadline)
+            self.connecting = len(self._dials)
             return None
         return self._add(broker_id, connection)
 
@@ -141,8 +139,6 @@ class ProduceLanes:
         Returns:
             Each broker that was connected to, and why there is no connection to it, if there is none.
         """
-        if not len(self._dials):
-            return []
         taken: list[tuple[int, ConnectorError | None]] = []
         for broker_id, outcome in self._dials.take():
             if isinstance(outcome, ConnectorError):
@@ -152,6 +148,7 @@ class ProduceLanes:
             else:
                 self._add(broker_id, outcome)
                 taken.append((broker_id, None))
+        self.connecting = len(self._dials)
         return taken
 
     def wait_connected(self, timeout_s: float) -> None:
@@ -173,6 +170,7 @@ class ProduceLanes:
     def close(self) -> None:
         """Return the connections to the client, and give up those that are being made."""
         self._dials.close()
+        self.connecting = 0
         lanes, self._lanes = list(self), {}
         for lane in lanes:
             self._client.connections.give_back(lane.broker_id, lane.connection)

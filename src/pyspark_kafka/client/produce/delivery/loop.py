@@ -1,4 +1,7 @@
-"""One step after the other until batches are delivered: take responses, give up what is late, send, wait."""
+"""One step after the other until batches are delivered: take responses, give up what is late, send, wait.
+
+One request goes to each leader that has room.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,34 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce import errors as produce_errors
-from pyspark_kafka.client.produce.delivery.dispatcher import Dispatcher
 from pyspark_kafka.client.produce.delivery.failures import Failures
-from pyspark_kafka.client.produce.delivery.lanes import ProduceLanes
+from pyspark_kafka.client.produce.delivery.lanes import InFlightRequest, ProduceLanes
 from pyspark_kafka.client.produce.delivery.receiver import Receiver
+from pyspark_kafka.client.produce.request import ProduceFrame
+from pyspark_kafka.client.retry import RetryAction, decide
+from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
     from pyspark_kafka.client.produce.delivery.lanes import ProduceLane
     from pyspark_kafka.client.produce.delivery.parts import DeliveryParts
-    from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import TopicPartition
 
     Bytes = bytes | bytearray | memoryview
 
 # With several brokers to listen to, one of them is listened to for this long at a time.
 _LISTEN_SLICE_S = 0.002
+# While another request is in flight, fewer bytes than this wait for company: small batches share a request.
+_WORTH_A_REQUEST_BYTES = 256 * 1024
+# How often pending batches are looked through in bulk, while a request's worth of them is queued.
+_BULK_LOOKS = 8
 
 
 class DeliveryLoop:
     """Delivers the batches of one task.
 
-    Runs on: executor and driver; one thread; `step` blocks if it is to wait, and on look-ups of leaders.
+    Runs on: executor and driver; one thread; `step` blocks if it is to wait, on look-ups of leaders, and while a socket
+    takes a request.
 
     Args:
         parts: what its objects share.
@@ -40,21 +49,24 @@ class DeliveryLoop:
         self._parts, self._state, self._clock = parts, parts.state, parts.clock
         self.lanes = ProduceLanes(parts.client)
         self._failures = Failures(parts, self.lanes)
-        self._dispatcher = Dispatcher(parts, self.lanes, self._failures)
+        most = parts.options.max_request_size // 2
+        self._worth_a_request = most if parts.bulk else min(_WORTH_A_REQUEST_BYTES, most)
+        # Queued since pending batches were last looked through.
+        self._unseen_bytes = 0
         self._receiver = Receiver(parts, self.lanes, self._failures)
 
     def add(self, topic_partition: TopicPartition, data: Bytes, record_count: int) -> None:
         """Queue a stamped batch; it is cut if its topic is known to take no batch as large."""
         expires_at = self._clock.now() + self._parts.options.delivery_timeout_ms / 1000
         batch = self._state.append(topic_partition, data, record_count, expires_at=expires_at)
-        self._dispatcher.note_queued(batch.size)
-        if not self._parts.limits.fits(batch):
+        self._unseen_bytes += batch.size
+        if self._parts.limits.learned and not self._parts.limits.fits(batch):
             self._state.split(batch, self._parts.limits.cut(batch))
 
     @property
     def fills_a_request(self) -> bool:
         """Whether the batches that were queued since the last step fill a request."""
-        return self._dispatcher.fills_a_request
+        return self._unseen_bytes >= self._worth_a_request
 
     def step(self, *, everything: bool, wait: bool) -> None:
         """Take responses, give up what is late, send what can be sent.
@@ -67,7 +79,7 @@ class DeliveryLoop:
             DeliveryError: a batch is late or was refused.
             AccessError: the brokers refused the user.
         """
-        heard = self._dispatcher.take_connected()
+        heard = self._take_connected() if self.lanes.connecting else False
         heard |= self._receiver.take_arrived()
         heard |= self._receiver.leave_silent()
         now = self._clock.wall()
@@ -76,9 +88,9 @@ class DeliveryLoop:
             cause, broker = self._failures.last(late.topic_partition) or self._why_unconnected(late)
             timeout_ms = self._parts.options.delivery_timeout_ms
             raise produce_errors.expired(self._state, late, timeout_ms, broker, cause) from cause
-        sent = (everything or heard or self._dispatcher.is_due) and self._dispatcher.dispatch(
-            now, everything=everything
-        )
+        # In bulk, to look through pending batches for each small one would take longer than sending it.
+        is_due = not self._parts.bulk or self._unseen_bytes * _BULK_LOOKS >= self._worth_a_request
+        sent = (everything or heard or is_due) and self._dispatch(now, everything=everything)
         if wait and not heard and not sent:
             self._wait(now)
 
@@ -110,6 +122,145 @@ class DeliveryLoop:
         failed = self._failures.first_failed()
         named = "" if failed is None else f", {failed} among them"
         return f"delivery of {counts.not_delivered + counts.unknown} records{named}"
+
+    def _take_connected(self) -> bool:
+        """Take over connections that have been made, and put off what was to go to brokers without one.
+
+        Returns:
+            Whether something was to be taken.
+        """
+        taken = self.lanes.take_connected()
+        for broker_id, error in taken:
+            if error is None:
+                continue
+            pending = [tp for tp in self._state.ready_partitions() if self._parts.leaders.known.get(tp) == broker_id]
+            if pending:
+                self._failures.put_off_unconnected(broker_id, pending, error)
+        return bool(taken)
+
+    def _dispatch(self, now: float, *, everything: bool) -> bool:
+        """Send what can be sent; `everything` also sends requests that are small.
+
+        Returns:
+            Whether something was sent, or found out.
+        """
+        self._unseen_bytes = 0
+        leaders = self._parts.leaders.known
+        if not everything and len(self.lanes) and not any(self._has_room(lane, now) for lane in self.lanes):
+            return False  # a look through what is pending would find nothing to do
+        sent = False
+        while ready := self._state.ready_partitions():
+            by_broker: dict[int, list[ProducerBatch]] = {}
+            leaderless: list[TopicPartition] = []
+            for topic_partition in ready:
+                batch = self._state.sendable(topic_partition, now)
+                if batch is None:
+                    continue
+                leader_id = leaders.get(topic_partition)
+                if leader_id is None:
+                    leaderless.append(topic_partition)
+                else:
+                    by_broker.setdefault(leader_id, []).append(batch)
+            progress = False
+            for broker_id, batches in by_broker.items():
+                progress |= self._dispatch_to(broker_id, batches, now, everything=everything)
+            if leaderless:
+                # Only after the others were served: a look-up blocks.
+                progress |= self._find_leaders(leaderless)
+            if not progress:
+                break
+            sent = True
+        return sent
+
+    def _has_room(self, lane: ProduceLane, now: float) -> bool:
+        return len(lane.requests) < self._parts.options.max_in_flight and now >= lane.throttled_until
+
+    def _dispatch_to(self, broker_id: int, batches: list[ProducerBatch], now: float, *, everything: bool) -> bool:
+        lane = self.lanes.get(broker_id)
+        if lane is not None and not self._has_room(lane, now):
+            return False
+        if lane is not None and lane.connection.session_is_old:
+            if lane.requests:
+                return False  # they are responded to first, then the login is repeated
+            self.lanes.rest(lane)
+            lane = None
+        taken: list[ProducerBatch] = []
+        size = 0
+        for batch in batches:
+            if taken and size + batch.size > self._parts.options.max_request_size:
+                break
+            taken.append(batch)
+            size += batch.size
+        idle = (lane is None or not lane.requests) and not self._parts.bulk
+        if not (everything or idle) and size < self._worth_a_request:
+            return False
+        if lane is None:
+            lane = self._open_lane(broker_id, batches)
+            if lane is None:
+                return False
+        self._send_request(lane, taken)
+        return True
+
+    def _open_lane(self, broker_id: int, batches: list[ProducerBatch]) -> ProduceLane | None:
+        """Return a lane to a broker; None while a connection is being made, which holds up nothing for others."""
+        limit_ms = (min(batch.expires_at for batch in batches) - self._clock.now()) * 1000
+        try:
+            return self.lanes.open(broker_id, self._parts.client.deadline().within(max(1.0, limit_ms)))
+        except ConnectorError as error:
+            self._failures.put_off_unconnected(broker_id, [batch.topic_partition for batch in batches], error)
+            return None
+
+    def _send_request(self, lane: ProduceLane, batches: list[ProducerBatch]) -> None:
+        frame = ProduceFrame(
+            self._parts.options.acks,
+            self._parts.options.request_timeout_ms,
+            [(batch.topic_partition, batch.data) for batch in batches],
+            self._parts.mode.transactional_id,
+        )
+        now = self._clock.wall()
+        ends_at = now + self._parts.options.request_timeout_ms / 1000
+        sent = {}
+        for batch in batches:
+            sent[batch.topic_partition] = batch
+            ends_at = min(ends_at, self._clock.on_the_wall(batch.expires_at))
+            self._state.mark_sent(batch)
+        lane.requests.append(InFlightRequest(sent, ends_at, now))
+        try:
+            timeout_ms = max(1.0, (ends_at - now) * 1000)
+            lane.connection.send(frame, max_version=self._parts.mode.max_produce_version, timeout_ms=timeout_ms)
+        except ConnectorError as error:
+            self._failures.lose(lane, error)
+            if decide(error).action is RetryAction.FAIL:
+                topic_partition = batches[0].topic_partition
+                raise produce_errors.unreachable(self._state, topic_partition, "sending a request", error) from error
+            return
+        if not frame.has_response:
+            lane.requests.pop()
+            for batch in batches:
+                self._state.acknowledge(batch)
+
+    def _find_leaders(self, topic_partitions: list[TopicPartition]) -> bool:
+        """Ask the cluster who leads; return whether one of the leaders is known now."""
+        soonest = min(self._state.pending_batch(topic_partition).expires_at for topic_partition in topic_partitions)
+        deadline = self._parts.client.deadline().within(max(1.0, (soonest - self._clock.now()) * 1000))
+        try:
+            missing = self._parts.leaders.look_up(topic_partitions, deadline)
+        except ConnectorError as error:
+            self._failures.put_off(topic_partitions, "looking up its leader", error, None)
+            return False
+        for topic_partition, reason in missing.items():
+            self._failures.note(topic_partition, reason, None)
+            waited_ms = self._parts.leaders.unknown_for_ms(topic_partition, reason, self._clock.now())
+            if waited_ms >= self._parts.unknown_topic_ms:
+                known = self._parts.leaders.known_count(topic_partition.topic)
+                raise produce_errors.no_such_partition(self._state, topic_partition, waited_ms, known) from reason
+            if reason.condition != "UNKNOWN_TOPIC" and decide(reason).action is RetryAction.FAIL:
+                self._failures.put_off([topic_partition], "looking up its leader", reason, None)
+        if missing:
+            self._failures.postpone(missing)
+        else:
+            self._failures.note_leaders_found()
+        return len(missing) < len(topic_partitions)
 
     def _wait(self, now: float) -> None:
         """Block until a response arrives, a connection is made, or the next deadline expires.
@@ -148,7 +299,7 @@ class DeliveryLoop:
 
     def _why_unconnected(self, late: ProducerBatch) -> tuple[ConnectorError | None, str | None]:
         """Return why a batch that has never failed is late: the connection to its leader is still being made."""
-        leader_id = self._parts.leaders.get(late.topic_partition)
+        leader_id = self._parts.leaders.known.get(late.topic_partition)
         if leader_id is None or not self.lanes.is_connecting(leader_id):
             return None, None
         address = self.lanes.address(leader_id)

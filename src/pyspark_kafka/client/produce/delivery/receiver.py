@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.batches.verdicts import Verdict
-from pyspark_kafka.client.produce.response import parse_produce_response
-from pyspark_kafka.client.wire.error_codes import broker_error, error_kind
+from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error, error_kind
 from pyspark_kafka.counters import COUNTERS, THROTTLE_SECONDS
 from pyspark_kafka.errors import ConnectorError, ProtocolError
 
@@ -17,11 +16,9 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.produce.delivery.failures import Failures
     from pyspark_kafka.client.produce.delivery.lanes import InFlightRequest, ProduceLane, ProduceLanes
     from pyspark_kafka.client.produce.delivery.parts import DeliveryParts
-    from pyspark_kafka.client.produce.response import ProducePartitionResponse
+    from pyspark_kafka.client.produce.response import ProducePartitionResponse, ProduceResponse
     from pyspark_kafka.model import TopicPartition
 
-# Some bytes of a response are there: it gets at least this long to arrive whole.
-_WHOLE_RESPONSE_MS = 1_000
 # How many partitions an error names.
 _NAMED = 5
 
@@ -29,8 +26,7 @@ _NAMED = 5
 class Receiver:
     """Tells the state machine about responses, and about their absence.
 
-    Runs on: executor and driver; one thread. Blocks while the rest of a response arrives, and on the look-up of
-    leaders if a broker is silent.
+    Runs on: executor and driver; one thread. Blocks on the look-up of leaders if a broker is silent.
 
     Args:
         parts: what the objects of a delivery share.
@@ -56,13 +52,12 @@ class Receiver:
         for lane in list(self._lanes):
             while lane.requests:
                 try:
-                    if not lane.connection.readable(0.0):
-                        break
-                    remaining_ms = (lane.ends_at - self._clock.wall()) * 1000
-                    response = lane.connection.receive(Deadline(max(remaining_ms, _WHOLE_RESPONSE_MS)))
+                    response = lane.connection.receive_arrived()
                 except ConnectorError as error:
                     self._failures.lose(lane, error)
                 else:
+                    if response is None:
+                        break
                     lane.heard_at = self._clock.wall()
                     self._take_response(lane, lane.requests.popleft(), response)
                 heard = True
@@ -97,9 +92,10 @@ class Receiver:
             # The silent ones may respond yet, and are given up when their time is over.
             self._parts.waiting.failed(error)
             return False
+        leaders = self._parts.leaders.known
         left = False
         for lane in silent:
-            moved = [tp for tp in sent[lane.broker_id] if self._parts.leaders.get(tp) not in (None, lane.broker_id)]
+            moved = [tp for tp in sent[lane.broker_id] if leaders.get(tp) not in (None, lane.broker_id)]
             if moved:
                 reason = produce_errors.left_silent(lane.connection.address, moved[0], lane.silent_s(now))
                 self._failures.lose(lane, reason)
@@ -107,16 +103,23 @@ class Receiver:
                 left = True
         return left
 
-    def _take_response(self, lane: ProduceLane, request: InFlightRequest, response: Any) -> None:
-        now = self._clock.wall()
-        address = lane.connection.address
+    def _take_response(self, lane: ProduceLane, request: InFlightRequest, response: ProduceResponse) -> None:
+        now, address = lane.heard_at, lane.connection.address
+        delivered = False
         fatal: tuple[ProducerBatch, ProducePartitionResponse] | None = None
-        for part in parse_produce_response(response):
+        for part in response.partitions:
             batch = request.batches.pop(part.topic_partition, None)
             if batch is None:
-                continue  # not part of the request, or listed twice
-            if self._take_part(batch, part, address, now) is Verdict.FATAL:
+                continue  # not part of the request, or listed twice: docs/internals/fetch-rules.md, R14
+            if part.code == ErrorCode.NONE:
+                self._state.acknowledge(batch)
+                self._failures.forget(part.topic_partition)
+                self.last_offsets[part.topic_partition] = part.base_offset
+                delivered = True
+            elif self._take_failure(batch, part, address, now) is Verdict.FATAL:
                 fatal = fatal or (batch, part)
+        if delivered:
+            self._parts.waiting.progress()
         if request.batches:
             named = ", ".join(map(str, list(request.batches)[:_NAMED]))
             incomplete = ProtocolError(
@@ -141,14 +144,16 @@ class Receiver:
                 transactional_id=self._parts.mode.transactional_id,
             )
 
-    def _take_part(self, batch: ProducerBatch, part: ProducePartitionResponse, address: str, now: float) -> Verdict:
-        """Tell the state machine about the response for one batch; FATAL if the producer has failed with it."""
+    def _take_failure(self, batch: ProducerBatch, part: ProducePartitionResponse, address: str, now: float) -> Verdict:
+        """Tell the state machine about an error code for one batch; FATAL if the producer has failed with it."""
         topic_partition, code = batch.topic_partition, part.code
         kind = error_kind(code)
         verdict = self._state.judge(batch, code, retriable=kind.retriable)
         if verdict is Verdict.DELIVERED:
+            # The broker has it from an earlier attempt.
             self._state.acknowledge(batch)
-            self._failures.note_success(topic_partition)
+            self._failures.forget(topic_partition)
+            self._parts.waiting.progress()
             self.last_offsets[topic_partition] = part.base_offset
         elif self._parts.limits.splittable(batch, code):
             self._state.fail(batch, now, code)
