@@ -91,11 +91,11 @@ class ReaderSchemasFile:
     def changing(self) -> CheckpointError:
         """Build the error of a file that is there when it is written, and is not when it is read."""
         return CheckpointError(
-            f"The versions of schemas that the query reads with cannot be kept: {self.shown} exists when it is to be "
-            "written, and does not when it is read. Nothing was read.",
+            f"The schema versions of the query cannot be kept: {self.shown} exists when it is written, "
+            "but not when it is read. Nothing was read.",
             condition="CHECKPOINT_CHANGED",
-            hint="Remove the file if it is a symbolic link that leads nowhere; and see that only one query uses this "
-            "checkpoint.",
+            hint="Remove the file if it is a symbolic link that leads nowhere; and make sure that only one query uses "
+            "this checkpoint.",
             parameters={"location": self._files.shown, "name": self._name},
         )
 

@@ -123,7 +123,7 @@ class PlannedRange:
 def start_behind_end(ranges: Iterable[OffsetRange]) -> OptionError:
     """Build the error of ranges whose start lies behind their end."""
     return OptionError(
-        f"The start lies behind the end of {', '.join(map(str, ranges))}. Nothing was read.",
+        f"The start is after the end of {', '.join(map(str, ranges))}. Nothing was read.",
         condition="RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
         hint="Check the starting and ending options, and whether the topic was recreated.",
     )

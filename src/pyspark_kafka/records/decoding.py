@@ -110,7 +110,7 @@ def decode(
             f"the records from offset {start_offset} on hold more than 2 GiB of keys or values, which one Arrow batch "
             "cannot hold. Nothing was emitted.",
             condition="BATCH_TOO_LARGE",
-            hint="Use iter_decode, which cuts into pieces.",
+            hint="Use iter_decode, which returns several pieces.",
             parameters={"start_offset": start_offset},
         )
     return Decoded(whole[0], pieces[-1].next_offset)

@@ -157,7 +157,7 @@ class Inquiry:
                 break
             if attempts == len(self._urls):
                 _LOG.warning(
-                    "The schema registry %s does not answer the question about %s: %s. It is asked again for %.0f s.",
+                    "The schema registry %s does not answer the request for %s: %s. It is repeated for %.0f s.",
                     self.where,
                     question,
                     reason,

@@ -94,7 +94,7 @@ class FileEpochLog(EpochLog):
             raise CheckpointError(
                 f"The commit record {name} below {self.files.shown} is not readable: {error}. Nothing was committed.",
                 condition="COMMIT_RECORD_INVALID",
-                hint="Find out whether epoch "
+                hint="Check whether epoch "
                 f"{epoch_id} is in the target; then remove the file if it is not, or restore it from a copy.",
                 parameters={"location": self.files.shown, "epoch": epoch_id},
             ) from error

@@ -113,8 +113,8 @@ class IdempotentStreamingWrite(StreamingWrite):
         oldest = self._log.oldest()
         if oldest is not None and epoch_id < oldest:
             raise CommitConflictError(
-                f"Epoch {epoch_id} is older than the oldest that the commit log keeps ({oldest}), so nobody knows "
-                "whether it is committed. Nothing was committed.",
+                f"Epoch {epoch_id} is older than the oldest that the commit log keeps ({oldest}), so it is "
+                "unknown whether it is committed. Nothing was committed.",
                 condition="COMMIT_FORGOTTEN",
                 hint="Use a new commit log for a checkpoint that is new or was rewound.",
                 parameters={"epoch": epoch_id, "oldest": oldest},

@@ -221,7 +221,7 @@ class _Side:
         option = f"{self._side}Schema"
         if self._registry is not None:
             raise OptionError(
-                f"Option '{option}' names columns, which a registry does not hold. Nothing was written.",
+                f"Option '{option}' names columns, which a registry cannot have. Nothing was written.",
                 condition="OPTION_CONFLICT",
                 hint=f"Set '{option}' to a JSON Schema, or remove it to write with the schema of the subject; or "
                 "remove the options of the registry.",

@@ -296,7 +296,7 @@ def test_link_that_leads_nowhere_in_place_of_the_versions_is_an_error(registry: 
     with pytest.raises(CheckpointError) as caught:
         plan_stream(checkpointLocation=str(tmp_path))
     assert str(caught.value).startswith(
-        "[CHECKPOINT_CHANGED] The versions of schemas that the query reads with cannot be kept: file "
+        "[CHECKPOINT_CHANGED] The schema versions of the query cannot be kept: file "
         "sources/0/reader-schemas of checkpoint "
     )
     assert len(registry.asked) == 5

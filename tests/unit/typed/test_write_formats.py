@@ -280,7 +280,7 @@ def test_a_column_that_does_not_fit_the_schema_of_json_is_named(schema: str, tex
 
 
 def test_columns_of_sql_are_no_schema_of_a_registry() -> None:
-    with pytest.raises(OptionError, match="Option 'valueSchema' names columns, which a registry does not hold"):
+    with pytest.raises(OptionError, match="Option 'valueSchema' names columns, which a registry cannot have"):
         plan(options(FormatOptions("json", "confluent", "a BIGINT, b STRING")), MemoryRegistry())
 
 

@@ -394,6 +394,6 @@ def open_listener(host: str, port: int) -> socket.socket:
             "read.",
             condition="CONTINUOUS_DRIVER_CANNOT_LISTEN",
             hint="Set option coordinatorHost to an address at which executors reach this machine, and coordinatorPort "
-            "to a port that is free.",
+            "to a free port.",
             parameters={"host": host, "port": port},
         ) from error

@@ -140,7 +140,7 @@ class RunLog:
             self.set_status(f"Waiting for {named} to end epoch {epoch}")
             _LOG.warning(
                 "Continuous query %s: %d of its lanes, %s, should have ended epoch %d %.0f s ago. No epoch is "
-                "committed until then. A function may wait there, or a sink that takes no more rows.",
+                "committed until then. A function may wait there, or the sink accepts no more rows.",
                 self._query_id,
                 len(lanes),
                 named,

@@ -137,7 +137,7 @@ class QueryStates:
         return StateError(
             f"The query keeps ({'), ('.join(self._versions.schemas)}) by key, and {reason}. Nothing was read.",
             condition="STATE_SCHEMA_CHANGED",
-            hint="Keep steps and columns of states as they are, or start with a new checkpointLocation.",
+            hint="Keep the steps and columns of the states, or start with a new checkpointLocation.",
             parameters={"location": self._files.shown},
         )
 

@@ -89,9 +89,9 @@ def checkpoint_positions(location: str) -> LagPositions:
     if not positions:
         raise CheckpointError(
             f"Checkpoint {checkpoint.location} has no position of a Kafka source: no batch is finished, or the query "
-            "reads something else. Nothing was measured.",
+            "does not read Kafka. Nothing was measured.",
             condition="CHECKPOINT_WITHOUT_POSITIONS",
-            hint="Name the checkpoint of a query that reads Kafka, once its first batch has ended.",
+            hint="Name the checkpoint of a query that reads Kafka and has finished its first batch.",
             parameters={"location": checkpoint.location},
         )
     ids: dict[str, str] = {}

@@ -125,7 +125,7 @@ class SubscriptionListing:
         # Once, not at each trigger.
         before, self._missing = self._missing, missing
         if missing and missing != before:
-            _LOG.warning("Option 'assign' lists partitions that do not exist: %s. They are left out.", listed(missing))
+            _LOG.warning("Option 'assign' lists partitions that do not exist: %s. They are ignored.", listed(missing))
 
 
 def find_topics(client: KafkaClient, deadline: Deadline, topics: Collection[str]) -> Assignment:

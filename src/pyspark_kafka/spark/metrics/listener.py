@@ -135,7 +135,7 @@ class MetricsListener(StreamingQueryListener):
             if not self._stopped:
                 self._store.start(str(event.id), str(event.runId), event.name, event.timestamp, by=self)
         except Exception:  # noqa: BLE001 - logged
-            _LOG.warning("The start of a streaming query cannot be read; it is left out.", exc_info=True)
+            _LOG.warning("The start of a streaming query cannot be read; it is ignored.", exc_info=True)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Compute, log and keep the figures of a micro-batch."""
@@ -151,7 +151,7 @@ class MetricsListener(StreamingQueryListener):
             else:
                 self._store.touch(str(event.progress.id), str(event.progress.runId), by=self)
         except Exception:  # noqa: BLE001 - logged
-            _LOG.warning("A progress event of a streaming query cannot be read; it is left out.", exc_info=True)
+            _LOG.warning("A progress event of a streaming query cannot be read; it is ignored.", exc_info=True)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Note that the query has looked and found nothing to do; Spark says so every 10 s."""
@@ -159,14 +159,14 @@ class MetricsListener(StreamingQueryListener):
             if not self._stopped:
                 self._store.touch(str(event.id), str(event.runId), by=self)
         except Exception:  # noqa: BLE001 - logged
-            _LOG.warning("An idle event of a streaming query cannot be read; it is left out.", exc_info=True)
+            _LOG.warning("An idle event of a streaming query cannot be read; it is ignored.", exc_info=True)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Mark the figures of the run as its last."""
         try:
             self._store.terminate(str(event.id), str(event.runId), failed=event.exception is not None)
         except Exception:  # noqa: BLE001 - logged
-            _LOG.warning("The end of a streaming query cannot be read; it is left out.", exc_info=True)
+            _LOG.warning("The end of a streaming query cannot be read; it is ignored.", exc_info=True)
 
 
 STORE = MetricsStore()

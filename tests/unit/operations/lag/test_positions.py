@@ -97,7 +97,7 @@ def test_checkpoint_without_a_finished_batch_is_refused_unless_it_keeps_where_it
 
 def test_checkpoint_of_another_source_is_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, ['{"logOffset":3}'])
-    with pytest.raises(CheckpointError, match="or the query reads something else"):
+    with pytest.raises(CheckpointError, match="or the query does not read Kafka"):
         checkpoint_positions(str(tmp_path))
 
 

@@ -149,7 +149,7 @@ def test_a_start_behind_its_end_names_every_such_range(offsets: ScriptedOffsets)
     with pytest.raises(OptionError) as caught:
         planned(starting=SpecificOffsets({A: 7, B: 30}), ending=SpecificOffsets({A: 6, B: 20}))
     assert str(caught.value) == (
-        "[RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The start lies behind the end of t-0 [7, 6), t-1 [30, 20). "
+        "[RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The start is after the end of t-0 [7, 6), t-1 [30, 20). "
         "Nothing was read. Hint: Check the starting and ending options, and whether the topic was recreated."
     )
 

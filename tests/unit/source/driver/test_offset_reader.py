@@ -134,7 +134,7 @@ def test_assigned_partitions_that_do_not_exist_are_left_out_and_named(
         assert reader.fetch_assigned_partitions() == found
     assert found == listed[:1]
     # Once, however often the query asks.
-    assert caplog.text.count("partitions that do not exist: orders-9. They are left out.") == 1
+    assert caplog.text.count("partitions that do not exist: orders-9. They are ignored.") == 1
     assert client.calls == [("metadata", ["orders"])] * 2
 
 

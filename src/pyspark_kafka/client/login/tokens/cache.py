@@ -105,7 +105,7 @@ class TokenCache:
                 if token is None:
                     raise
                 kept.renew_at = self._clock() + _AGAIN_S
-                _LOG.warning("%s The token of before is still used.", error)
+                _LOG.warning("%s The former token is still used.", error)
                 return token, True
             kept.token, kept.renew_at = new, self._renew_at(new, renewal)
             return new, False

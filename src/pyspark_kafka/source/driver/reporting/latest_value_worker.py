@@ -115,7 +115,7 @@ class LatestValueWorker(Generic[_T]):
             try:
                 self._work(value[0])
             except Exception:  # noqa: BLE001 - logged; a defect here must not end the query
-                _LOG.warning("A step beside the query failed; the query continues.", exc_info=True)
+                _LOG.warning("A background step of the query failed; the query continues.", exc_info=True)
             finally:
                 with self._changed:
                     self._is_working = False

@@ -100,7 +100,7 @@ def test_a_failed_renewal_leaves_the_old_token_while_it_is_good(caplog: pytest.L
         assert issuer.get() == "token-1"
     # It is not asked for again at once.
     assert len(caplog.records) == 1
-    assert "The token of before is still used." in caplog.text
+    assert "The former token is still used." in caplog.text
     issuer.now += 98.5
     with pytest.raises(TransportError):
         issuer.get()
