@@ -3,7 +3,7 @@
 PySpark finds `DefaultSource` here automatically: programs that only read and write need not import this package.
 
 - `prepare()`: call it before the Spark session is created; Spark then runs this Python, which has the package.
-- `check()`: judges a connection to Kafka step by step, and says what to change.
+- `check()`: checks a connection to Kafka step by step, and says what to change.
 - `lag()`: how far a query or a consumer group is behind, in records, bytes and seconds, and how long records stay.
 - `dead_letters()`, `with_dead_letters()`: records that could not be read, as rows for the sink.
 - `redrive()`: sends them back to where they came from.

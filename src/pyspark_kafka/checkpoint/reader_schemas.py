@@ -28,7 +28,7 @@ class ReaderSchema:
     Attributes:
         subject: its subject.
         version: its version in the subject.
-        schema_id: its id, as text: another one means that the subject was recreated.
+        schema_id: its id, as text: another means that the subject was recreated.
     """
 
     subject: str

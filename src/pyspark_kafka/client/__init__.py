@@ -3,7 +3,7 @@
 The rooms, from the ground up; each imports only what stands above it in this list:
 
 - `wire/`: bytes to values and back. No socket, no clock.
-- `deadline`, `retry`, `outage`, `stalls`: how long, how often, and what is logged meanwhile.
+- `deadline`, `retry`, `outage`, `stalls`: how long, how often, and what is logged in the meantime.
 - `idle_pool`: connections that nobody uses now, and when they are closed.
 - `tls/`, `login/`: how a connection is encrypted, and says who it is. Neither imports the other.
 - `net/`: one connection to one broker.

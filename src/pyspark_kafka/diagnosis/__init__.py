@@ -1,4 +1,4 @@
-"""Diagnosis: judges a connection step by step, on the driver and on a worker, and names what to change.
+"""Diagnosis: checks a connection step by step, on the driver and on a worker, and names what to change.
 
 Entry point: `api.check`, which users call as `pyspark_kafka.check`; `pyspark-kafka check` shows what it finds.
 

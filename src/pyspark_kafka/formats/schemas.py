@@ -14,7 +14,7 @@ SchemaId: TypeAlias = int | str
 
 @dataclass(frozen=True, slots=True)
 class NamedSchema:
-    """A schema that another one refers to.
+    """A schema that another refers to.
 
     Attributes:
         name: what the other calls it: the full name of a type in Avro, the path of an imported file in Protobuf.

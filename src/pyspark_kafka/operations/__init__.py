@@ -1,7 +1,7 @@
 """Operations: where queries stand, what their checkpoints say, and what is in a cluster, without Spark.
 
 - `settings`: the options of whichever query, resolved. `text`: numbers and time spans for people.
-- `checkpoints/`: what a checkpoint says, and how another one is made of it.
+- `checkpoints/`: what a checkpoint says, and how another is made of it.
 - `lag/`: how far positions are behind the ends of the logs, and how long records stay.
 - `topics`: topics of a cluster. `tail/`: the records of a topic.
 - `reports/`: figures of a checkpoint as a page.

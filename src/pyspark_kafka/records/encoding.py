@@ -204,7 +204,7 @@ def encode_rows(
         columns: the rows.
         indices: int32 row numbers, a buffer; an int32 view that is given again is taken to be unchanged.
         start: the first position.
-        stop: the position behind the last.
+        stop: the position after the last.
         max_batch_bytes: at most this number of bytes in a batch before compression, header included.
         compression: one of none, gzip, snappy, lz4, zstd.
         compression_level: the codec's level; None for its usual one.

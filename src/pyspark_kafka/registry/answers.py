@@ -23,7 +23,7 @@ MAX_SCHEMA_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class SchemaPlace:
-    """A schema that another one names, and where it is registered."""
+    """A schema that another names, and where it is registered."""
 
     name: str
     subject: str

@@ -109,7 +109,7 @@ class Guard:
             request.extensions["trace"] = self._on_event
             # What is compressed may be a thousand times larger than it looks.
             request.headers["Accept-Encoding"] = "identity"
-            # A connection that is kept would be closed meanwhile, or end up on both sides of a fork.
+            # A connection that is kept would be closed in the meantime, or end up on both sides of a fork.
             request.headers["Connection"] = "close"
             if token is not None:
                 request.headers["Authorization"] = f"Bearer {token}"

@@ -30,7 +30,7 @@ _BATCH = re.compile(r"\d+")
 _FILE = re.compile(r"\d+-\d+-[0-9a-f]{32}")
 # Nobody needs a file after its micro-batch: one that is run again spools again. No batch takes as long as this.
 _DEAD_AFTER_S = 7 * 86_400.0
-# How many directories one sweep looks at; the others have their turn in another one.
+# How many directories one sweep looks at; the others have their turn in another.
 _SWEPT = 20
 
 

@@ -78,7 +78,7 @@ def plan_columns(
 
     Keys and values with a format whose schema the registry has are read with one version of it. With the option
     `checkpointLocation` that version is written to the checkpoint when the query starts, and used ever after, unless
-    an option names another one; each subject has its own. A start that is refused here writes nothing. Nor does one in
+    an option names another; each subject has its own. A start that is refused here writes nothing. Nor does one in
     a checkpoint that a query has used before, which may be another query's: the stream writes `versions` then.
 
     Runs on: driver; blocks on the registry and on the checkpoint, if keys or values have a format; else not at all.

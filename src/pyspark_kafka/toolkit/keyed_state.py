@@ -130,7 +130,7 @@ class KeyedState:
         return found
 
     def items(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Return all keys with their values, in the order of the keys. The state must not change meanwhile.
+        """Return all keys with their values, in the order of the keys. The state must not change in the meantime.
 
         Args:
             prefix: only keys that begin with it; others are not read.
@@ -378,7 +378,7 @@ def _range_of(prefix: bytes) -> tuple[str, list[bytes]]:
     """Return the condition that a key begins with a prefix, and its arguments."""
     if not prefix:
         return "TRUE", []
-    # The first key behind all of them: the last byte that can grow, grown by one.
+    # The first key after all of them: the last byte that can grow, grown by one.
     shorter = prefix.rstrip(b"\xff")
     if not shorter:
         return "key >= ?", [prefix]

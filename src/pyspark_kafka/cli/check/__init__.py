@@ -2,5 +2,5 @@
 
 `command` is the command, `query_options` collects the options from files and arguments, `lines` shows findings.
 
-Invariant: nothing is judged here; `pyspark_kafka.diagnosis` does so.
+Invariant: nothing is checked here; `pyspark_kafka.diagnosis` does so.
 """

@@ -1,4 +1,4 @@
-"""How a check is shown: a line for each finding, its remedy below it, and what is being judged now."""
+"""How a check is shown: a line for each finding, its remedy below it, and what is being checked now."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _COUNTED = ((FindingStatus.FAILED, "failed"), (FindingStatus.WARNING, "to watch"
 
 
 class Lines:
-    """Shows findings as they come. On a terminal the last line is what is being judged.
+    """Shows findings as they come. On a terminal the last line is what is being checked.
 
-    Elsewhere a step that takes a while is named, again and again: a slow one must not look like a program that hangs.
+    Elsewhere a step that takes a while is named, repeatedly: a slow one must not look like a program that hangs.
 
     Args:
         console: where to show them.
@@ -126,7 +126,7 @@ def is_executor(finding: Finding) -> bool:
 
 
 def print_executors(diagnosis: Diagnosis, console: Console | None = None) -> None:
-    """Print a row for each executor that was judged; nothing if none was."""
+    """Print a row for each executor that was checked; nothing if none was."""
     rows = [_executor_row(finding) for finding in diagnosis.findings if is_executor(finding)]
     if rows:
         print_rows(_EXECUTOR_COLUMNS, rows, console)

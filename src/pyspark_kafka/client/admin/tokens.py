@@ -61,7 +61,7 @@ def create_token(client: KafkaClient, renewers: Sequence[str] = (), lifetime_ms:
 
 
 def renew_token(client: KafkaClient, token: DelegationToken, period_ms: int = -1) -> DelegationToken:
-    """Let a token expire later, but not behind its end; return it with the new time.
+    """Let a token expire later, but not after its end; return it with the new time.
 
     Runs on: driver; blocks.
 

@@ -1,4 +1,4 @@
-"""A request that any broker can answer: sent to one, and to another one as well if that is silent."""
+"""A request that any broker can answer: sent to one, and to another as well if that is silent."""
 
 from __future__ import annotations
 

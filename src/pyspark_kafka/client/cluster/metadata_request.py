@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.metadata import ClusterMetadata
     from pyspark_kafka.client.deadline import Deadline
 
-# A broker may take longer to describe more topics than that; another one is not to be asked for all of it as well.
+# A broker may take longer to describe more topics than that; another is not to be asked for all of it as well.
 _FEW_TOPICS = 100
 _LATE_HEDGE_S = 4.0
 

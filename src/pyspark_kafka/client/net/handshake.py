@@ -133,7 +133,7 @@ def renew_or_open(
     buffers: FrameBuffers | None = None,
     watch: Watch | None = None,
 ) -> Connection:
-    """Log in again on a connection whose session is old; if that fails, close it and open another one.
+    """Log in again on a connection whose session is old; if that fails, close it and open another.
 
     Brokers refuse to change the user of a connection, and some do not support a second login: a new connection tells
     whether the credentials are good.

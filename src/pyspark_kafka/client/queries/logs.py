@@ -77,7 +77,7 @@ def query_logs(
 ) -> LogQueryResult:
     """Look up where logs begin and end, and how large they are; one request of each kind to each leader, side by side.
 
-    Sizes need the right DESCRIBE on the cluster. Starts are looked up before ends, so that none is behind its end.
+    Sizes need the right DESCRIBE on the cluster. Starts are looked up before ends, so that none is after its end.
 
     Runs on: driver and executor; blocks. Units: offsets, bytes.
 

@@ -81,7 +81,7 @@ def parse_certificate(der: bytes | memoryview) -> ParsedCertificate:
     """Read what a certificate says.
 
     Args:
-        der: the certificate; bytes behind it are left alone.
+        der: the certificate; bytes after it are left alone.
 
     Raises:
         DerError: the bytes are not a certificate.

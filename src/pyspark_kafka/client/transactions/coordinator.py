@@ -32,7 +32,7 @@ class CoordinatorCalls:
         broker_id: the coordinator as last heard; None before the first call, and after a failure.
 
     Args:
-        client: the cluster; not used by anyone else meanwhile.
+        client: the cluster; not used by anyone else in the meantime.
         find: returns the broker id of the coordinator, as `find_coordinator` does.
     """
 

@@ -34,7 +34,7 @@ class GroupCommits:
     not pickle.
 
     Args:
-        client: the cluster; not used by anyone else meanwhile.
+        client: the cluster; not used by anyone else in the meantime.
         group_id: the group; it is created by its first position.
 
     Source: Java `KafkaConsumer.commitSync` after `assign`; Kafka `GroupMetadataManager`, `OffsetMetadataManager`.

@@ -47,7 +47,7 @@ class GroupPositions:
     Runs on: driver and executor; one thread; methods block, each for at most `api_timeout_ms`. Does not pickle.
 
     Args:
-        client: the cluster; not used by anyone else meanwhile.
+        client: the cluster; not used by anyone else in the meantime.
         group_id: the group.
 
     Raises:

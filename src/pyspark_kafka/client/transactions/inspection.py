@@ -120,7 +120,7 @@ def list_transactions(
     Runs on: driver; blocks.
 
     Args:
-        client: the cluster; not used by anyone else meanwhile.
+        client: the cluster; not used by anyone else in the meantime.
         prefix: only transactional ids that begin with it are listed.
         open_only: leave out those that are ended; brokers remember them for days (`transactional.id.expiration.ms`).
         deadline: for all requests and attempts; None takes `api_timeout_ms`.

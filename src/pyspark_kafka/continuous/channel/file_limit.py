@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-# For what the program, Spark's gateway, the clients of Kafka and the checkpoint open meanwhile.
+# For what the program, Spark's gateway, the clients of Kafka and the checkpoint open in the meantime.
 _OTHERS = 100
 
 

@@ -34,7 +34,7 @@ def table_of(source: str | Table) -> Table:
     """Return a table, by its name if it is Kafka; Spark knows names of others, and does not tell them.
 
     Raises:
-        OptionError: the name is another one.
+        OptionError: the name differs.
         TypeError: it is neither a table nor a name.
     """
     if isinstance(source, Table):

@@ -84,7 +84,7 @@ class ContinuousQuery:
         time, the query ends without it: `status` says that it is not known whether the last epoch was committed, which
         the next start finds out.
 
-        May be called in a signal handler. A second call that comes meanwhile, from another thread or for a second
+        May be called in a signal handler. A second call that comes in the meantime, from another thread or for a second
         signal, does not wait for the epoch: it is aborted, and both calls return within some seconds. An exception that
         interrupts the call is raised at once, and the epoch is aborted as well. Its rows are read again by the next
         start.

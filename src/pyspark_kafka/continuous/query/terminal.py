@@ -65,7 +65,7 @@ class ProgressLine:
             self._print(self._last_line())
 
     def _follow(self, show: Callable[[str], None]) -> None:
-        """Show a line each second, if it is another one; return when the query has ended."""
+        """Show a line each second, if it has changed; return when the query has ended."""
         shown = ""
         while not self._stopped.is_set() and not self._has_ended():
             line = self._line(self._new_rows())

@@ -39,7 +39,7 @@ class EpochCommits:
     Every method blocks.
 
     Attributes:
-        start: the JSON of the offset behind the last committed epoch: where the next run begins. Set by `resume`.
+        start: the JSON of the offset after the last committed epoch: where the next run begins. Set by `resume`.
         states: of the functions.
 
     Args:
@@ -95,9 +95,9 @@ class EpochCommits:
         self._epochs.check_owner()
         write = self._plan.write
         if isinstance(write, SupportsSourceOffsets):
-            # First of all: a driver that another one has replaced must not touch the checkpoint.
+            # First of all: a driver that another has replaced must not touch the checkpoint.
             write.takeOver()
-            # Another start may have begun meanwhile: it takes over again from a restart that goes no further.
+            # Another start may have begun in the meantime: it takes over again from a restart that goes no further.
             self._epochs.check_owner()
             self._has_transactions = True
         found = recover(self._files, self._epochs)
@@ -123,7 +123,7 @@ class EpochCommits:
     def end_transactions(self) -> None:
         """Abort what the lanes of a query that has failed for good have left open; errors are logged.
 
-        Until then readers of committed records see nothing behind it, of no producer. A query that another start has
+        Until then readers of committed records see nothing after it, of no producer. A query that another start has
         replaced leaves the transactions to that one.
         """
         write = self._plan.write
@@ -148,7 +148,7 @@ class EpochCommits:
             timer.cancel()
 
     def commit_epoch(self, action: CommitEpoch) -> Offset:
-        """Commit an epoch, and return the offset behind it.
+        """Commit an epoch, and return the offset after it.
 
         Raises:
             CheckpointError: another query writes this checkpoint, or it cannot be written.
@@ -210,7 +210,7 @@ class CommitEnded:
 
     Attributes:
         action: of the epoch.
-        end: the offset behind it; None if it is not known to be committed.
+        end: the offset after it; None if it is not known to be committed.
         error: why.
         took_s: how long it took.
     """
@@ -222,7 +222,7 @@ class CommitEnded:
 
 
 class EpochCommitter:
-    """Commits the epochs of one run on a thread of its own: however long that takes, epochs end meanwhile.
+    """Commits the epochs of one run on a thread of its own: however long that takes, epochs end in the meantime.
 
     With `SupportsSourceOffsets` rows are visible when their epoch ends, and nobody is to wait for the checkpoint.
 

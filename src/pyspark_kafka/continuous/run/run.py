@@ -166,7 +166,7 @@ class QueryRun:
                 len(plan.lanes),
                 now,
                 limit=self._plan.tasks,
-                # Fewer lanes than tasks: there is nothing for another one.
+                # Fewer lanes than tasks: there is nothing for another.
                 wants_more=len(partitions) >= tasks,
             )
             machine.set_timer(Timer.SLOTS, slots.due_at)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _OLDEST = "2.1"
 # Brokers beyond this number are not connected to: a task connects to the leaders of its partitions only.
 _ASKED_BROKERS = 50
-# Tokens and certificates are judged by the clock; the usual tolerance of token validators is longer.
+# Tokens and certificates are checked by the clock; the usual tolerance of token validators is longer.
 MAX_SKEW_MS = 5_000
 
 

@@ -42,7 +42,7 @@ class Feature:
         needed: whether the options ask for it.
         missing: rights that are not there, by resource.
         unknown: what cannot be known without trying.
-        about: what it was judged for.
+        about: what it was checked for.
         can_fail: whether a query runs without it, with warnings.
     """
 
@@ -55,7 +55,7 @@ class Feature:
 
 
 def judge_rights(context: Context) -> Iterator[Finding]:
-    """Judge what each kind of query needs; a right that these options do not need is only told."""
+    """Check what each kind of query needs; a right that these options do not need is only told."""
     features = [_reading(context), *_group_offsets(context), _writing(context), *_transactions(context)]
     for each in features:
         if each.needed:
@@ -84,7 +84,7 @@ def _reading(context: Context) -> Feature:
 
 
 def _group_offsets(context: Context) -> Iterator[Feature]:
-    """Judge `commitOffsetsToGroup`, of streams; without the option there is no line about it."""
+    """Check `commitOffsetsToGroup`, of streams; without the option there is no line about it."""
     group = getattr(context.settings.read, "committed_group", None)
     if group is not None:
         feature = Feature("offsets to a group", needed=True, about=f"group '{group}'", can_fail=True)
@@ -139,7 +139,7 @@ def _is_hidden(context: Context, topic: str) -> bool:
 
 
 def _transactions(context: Context) -> Iterator[Feature]:
-    """Judge exactly-once writes, and those of continuous queries, which have other ids and a group."""
+    """Check exactly-once writes, and those of continuous queries, which have other ids and a group."""
     settings = context.settings
     wanted = settings.write.exactly_once if settings.write is not None else None
     once = wanted or ExactlyOnceOptions()
@@ -158,7 +158,7 @@ def _transactions(context: Context) -> Iterator[Feature]:
 
 @contextmanager
 def _told(feature: Feature) -> Iterator[None]:
-    """Note a question that fails: services and gateways leave requests out, and other features can still be judged."""
+    """Note a question that fails: services and gateways leave requests out, and other features can still be checked."""
     try:
         yield
     except ConnectorError as error:

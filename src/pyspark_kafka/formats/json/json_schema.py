@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 4 << 20
 _MAX_DEPTH = 64
-# Definitions that are used again and again make a type much larger than its text.
+# Definitions that are used repeatedly make a type much larger than its text.
 _MAX_PARTS = 20_000
 _MAX_NAME_BYTES = 4 << 20
 _FORMATS = {"date-time": pa.timestamp("us", "UTC"), "date": pa.date32()}
@@ -192,7 +192,7 @@ class _SchemaReader:
         return pa.map_(pa.string(), pa.field("value", self._same([self._type(each, inner) for each in values], inner)))
 
     def _fields(self, properties: dict[str, Any], place: _SchemaPart) -> list[pa.Field]:
-        # What is referred to again and again has its names again and again.
+        # A definition that is referred to repeatedly has its names repeatedly.
         self._name_bytes += sum(len(name.encode(errors="surrogatepass")) for name in properties)
         if self._name_bytes > _MAX_NAME_BYTES:
             raise _invalid(f"its columns have names of more than {_MAX_NAME_BYTES} bytes together")

@@ -11,7 +11,7 @@ from pyspark_kafka.formats.protobuf.recursive_messages import unroll_message
 
 _MAX_BYTES = 4 << 20
 _WELL_KNOWN = "google/protobuf/"
-# Messages that are used again and again make columns much larger than their text; ptars ends the process by then.
+# Messages that are used repeatedly make columns much larger than their text; ptars ends the process by then.
 _MAX_PARTS = 20_000
 # 16 bytes each.
 _MAX_NUMBERS = 1_000_000

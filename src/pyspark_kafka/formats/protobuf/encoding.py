@@ -189,7 +189,7 @@ def _check_required(descriptor: Any, given: pa.DataType, path: str) -> None:
 
 
 def _present(column: pa.MapArray) -> pa.MapArray:
-    """Return a map column without the rows before it and behind it in memory, and without nulls."""
+    """Return a map column without the rows before it and after it in memory, and without nulls."""
     return column.take(pa.array(range(len(column)), pa.int64())).drop_null()
 
 

@@ -70,7 +70,7 @@ def read_message_name(value: bytes, start: int) -> tuple[str, int] | None:
 
     Read as indexes, such bytes are not valid, or name a message that is nested in another.
 
-    Source: Apicurio's `ProtobufSerializer`: a message `Ref` with the name as field 1, behind its length as a varint.
+    Source: Apicurio's `ProtobufSerializer`: a message `Ref` with the name as field 1, after its length as a varint.
 
     Example:
         >>> read_message_name(b"\x07\x0a\x05Order\x08\x01", 0)

@@ -1,4 +1,4 @@
-"""Operations: what a checkpoint of a streaming query says, and how another one is made of it.
+"""Operations: what a checkpoint of a streaming query says, and how another is made of it.
 
 Invariant: pure modules decide, one module asks.
 """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # The rate of reading is the mean over this number of batches of the checkpoint.
 _BATCHES_OF_RATE = 10
-# For how long it says something about a query that has not finished another one: a pause of a minute is usual.
+# For how long it says something about a query that has not finished another: a pause of a minute is usual.
 _RATE_HOLDS_MS, _RATE_HOLDS_BATCHES = 60_000, 3
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class UnreadRecord(NamedTuple):
-    """A record that cannot be represented; the records behind it are read.
+    """A record that cannot be represented; the records after it are read.
 
     Attributes:
         offset: of the record.
@@ -54,7 +54,7 @@ TailPiece: TypeAlias = Union["pa.RecordBatch", UnreadRecord, EndedPartition]
 
 
 class TailReader:
-    """Reads ranges of topic-partitions; they may be added and removed meanwhile.
+    """Reads ranges of topic-partitions; they may be added and removed in the meantime.
 
     Records of a partition come in the order of their offsets. Records that are gone are skipped, with a warning.
 

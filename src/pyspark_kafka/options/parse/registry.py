@@ -151,7 +151,7 @@ def pem_type(raw: str) -> str:
     """Read the type of a store of the registry, which must be PEM.
 
     Raises:
-        ValueError: it is another one.
+        ValueError: it differs.
     """
     if raw.strip().upper() != "PEM":
         shown = shown_word(raw, "PEM", "PKCS12", "JKS")

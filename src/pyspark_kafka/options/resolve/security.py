@@ -20,7 +20,7 @@ def resolve_security(options: Collector) -> dict[str, Any]:
         `tls` and `login` as fields of `ConnectionOptions`; those that the protocol does not use are left out.
     """
     protocol: str = options[_PROTOCOL]
-    # If the protocol is invalid, the others cannot be judged.
+    # If the protocol is invalid, the others cannot be checked.
     judge = options.given(_PROTOCOL) or not options.attempted(_PROTOCOL)
     resolved: dict[str, Any] = {}
     if protocol.startswith("SASL_"):

@@ -58,7 +58,7 @@ def task_origin(options: WriteOptions, query_id: str | None, batch_id: int, part
 
 
 def with_identity(headers: pa.Array[Any] | None, origin: TaskOrigin, first_index: int, rows: int) -> pa.Array[Any]:
-    """Return each row's headers with four more behind its own: query, batch, partition, index; all text.
+    """Return each row's headers with four more after its own: query, batch, partition, index; all text.
 
     Runs on: executor; does not block.
 

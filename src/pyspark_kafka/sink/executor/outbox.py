@@ -119,7 +119,7 @@ class KafkaOutboxWriter(DataWriter):
     """Encodes the rows of one task, and sends nothing.
 
     Its record batches travel to the driver in its commit message, up to `spoolThresholdBytes`; above that, they are
-    written into spool files beside the checkpoint. So an attempt that is killed, loses against another one, or still
+    written into spool files beside the checkpoint. So an attempt that is killed, loses against another, or still
     runs after the query has died, leaves nothing that any reader could see; the driver of a later batch removes its
     files.
 

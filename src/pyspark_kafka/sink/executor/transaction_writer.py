@@ -46,7 +46,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
     """Sends the rows of one lane as they come, in a transaction that is committed at the end of the epoch.
 
     The positions of the reader are part of it. Under the identity that the driver has got, so that a lane of an older
-    run is fenced: it never asks for another one. A commit that stays without a response, or a transaction that someone
+    run is fenced: it never asks for another. A commit that stays without a response, or a transaction that someone
     else has ended, fails the lane; the driver's next takeover decides.
 
     Runs on: executor; one for each lane and run, on the lane's thread; blocks on the network. Memory: as

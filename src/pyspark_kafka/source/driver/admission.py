@@ -117,7 +117,7 @@ class AvailableNow:
         """Take the snapshot at the next call of `ends`.
 
         Not now: a micro-batch that a former run left uncommitted is planned again first, and partitions that appeared
-        meanwhile would not fit it (SPARK-53560).
+        in the meantime would not fit it (SPARK-53560).
         """
         self._is_prepared = True
 

@@ -66,16 +66,16 @@ class KafkaBatch(Batch):
         A partition that is empty now has a task if its end is open.
 
         Raises:
-            OptionError: an option names other partitions than those that are read, a start behind its end, or a time
+            OptionError: an option names other partitions than those that are read, a start after its end, or a time
                 without a record at or after it.
-            DataLossError: an end lies behind that of the log, and `failOnDataLoss` is true.
+            DataLossError: an end lies after that of the log, and `failOnDataLoss` is true.
         """
         offset_reader = KafkaOffsetReader.from_options(self._options)
         return resolve_listed(offset_reader, lambda resolver: self._plan(offset_reader, resolver))
 
     def _plan(self, offset_reader: KafkaOffsetReader, resolver: EdgeResolver) -> list[KafkaInputPartition]:
         options = self._options
-        # Ends first: records that are written between the look-ups must not put a start behind its end.
+        # Ends first: records that are written between the look-ups must not put a start after its end.
         latest = resolver.find_latest()
         ends = resolver.find_ends(options.ending)
         starts = resolver.find_starts(options.starting, latest_without_match=options.start_at_latest_without_match)

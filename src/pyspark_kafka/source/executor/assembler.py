@@ -65,7 +65,7 @@ class Assemblers:
         return known
 
     def finish(self) -> None:
-        """Judge what was read, once the reader has read all.
+        """Check what was read, once the reader has read all.
 
         Raises:
             RecordError: too many records are bad.

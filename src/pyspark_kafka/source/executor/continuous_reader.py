@@ -45,11 +45,11 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
     The position passes what is not a row, control records and aborted records, as soon as that was read: a reader of
     everything has no lag. A caller that does not come for rows stops the fetches.
 
-    A topic that is deleted or recreated meanwhile is read no more, if `failOnDataLoss` is false; its last position is
-    still reported, and the next plan finds out. Aged-out records are skipped then.
+    A topic that is deleted or recreated in the meantime is read no more, if `failOnDataLoss` is false; its last
+    position is still reported, and the next plan finds out. Aged-out records are skipped then.
 
     Runs on: executor, for as long as the query runs. `next` waits about 100 ms for rows, longer only if a leader has to
-    be looked up. One thread; `close` may be called from another one and returns when `next` has.
+    be looked up. One thread; `close` may be called from another and returns when `next` has.
 
     Shape: the schema of the settings; at most about 4 MiB or 40,000 rows a batch. Memory: a few fetches.
 
@@ -79,7 +79,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._fetcher: Fetcher | None = None
         self._assemblers = Assemblers(settings.schema, settings.formats)
         # The response that is decoded: of which partition, what puts its rows together, the rest of its pieces, the
-        # position behind the last one; and the position behind all of them by the headers.
+        # position after the last one; and the position after all of them by the headers.
         self._topic_partition: TopicPartition | None = None
         self._assembler: Assembler | None = None
         self._pieces: Iterator[Decoded] | None = None
@@ -87,7 +87,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         # The batch that `next` moved to. Its position counts when `get` has returned it.
         self._current: pa.RecordBatch | None = None
         self._current_at: tuple[TopicPartition, int] | None = None
-        # Of the batch that `get` returned last: topic-partition, first offset, the one behind the last.
+        # Of the batch that `get` returned last: topic-partition, first offset, the one after the last.
         self._returned: tuple[TopicPartition, int, int] | None = None
         self._timestamps = settings.schema.get_field_index("timestamp")
         # Held by `next`, so that `close` waits for it.

@@ -37,7 +37,7 @@ _MAX_DECODERS = 16
 class TypedBatches:
     """What the batches of one reader share: the decoders, and the count of bad records.
 
-    A column that the read does not have is not decoded, and so not judged: its records are good in every mode. With
+    A column that the read does not have is not decoded, and so not checked: its records are good in every mode. With
     the column of corrupt records, in mode PERMISSIVE, both are decoded, whatever else the read has.
 
     Runs on: executor, one for a reader; used in one thread at a time.
@@ -124,7 +124,7 @@ class TypedBatches:
         return columns, _all_but(in_order, len(offsets)) if in_order and self._drops else None
 
     def finish(self) -> None:
-        """Judge the records of a reader that has read all; `close` follows.
+        """Check the records of a reader that has read all; `close` follows.
 
         Raises:
             RecordError: too many are bad.

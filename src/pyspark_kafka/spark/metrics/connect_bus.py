@@ -89,7 +89,7 @@ def leave_bus(session: SparkSession, listener: StreamingQueryListener, within_ms
         )
         return
     for other in added:
-        # Somebody added it meanwhile. It was not the first, so PySpark did not ask the server for events.
+        # Somebody added it in the meantime. It was not the first, so PySpark did not ask the server for events.
         join_bus(session, other)
 
 

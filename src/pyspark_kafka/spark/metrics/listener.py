@@ -40,7 +40,7 @@ class _TextListener(JStreamingQueryListener):
     """Takes a report of classic Spark as one text, as Spark Connect sends it.
 
     PySpark's own fetches each value of a report from the JVM in a call of its own, more than a hundred of them, and the
-    next micro-batch waits for the processors meanwhile.
+    next micro-batch waits for the processors in the meantime.
     """
 
     def onQueryProgress(self, jevent: Any) -> None:

@@ -131,7 +131,7 @@ class LocalListenerBus:
                 event, listeners = self._pending.popleft()
                 self._called = listeners
             self._deliver(event, listeners)
-            # It waits for long, and is not to hold a listener meanwhile.
+            # It waits for long, and is not to hold a listener in the meantime.
             del event, listeners
 
     def _deliver(self, event: Any, listeners: list[StreamingQueryListener]) -> None:

@@ -86,7 +86,7 @@ class QueryMetrics:
 
     Attributes:
         query_id: the id of the query, the same after a restart from its checkpoint.
-        run_id: the id of the run, another one after a restart.
+        run_id: the id of the run, another after a restart.
         name: set with `queryName`; None without.
         batch_id: the number of the micro-batch; -1 before the first one of the run has ended.
         timestamp: when its trigger began, ISO 8601 in UTC; before the first micro-batch when the query was started.

@@ -40,7 +40,7 @@ class SparkFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(spark_level)s %(name)s: %(where)s%(message)s", "%y/%m/%d %H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, and behind it the lines of an exception's traceback."""
+        """Return the line, and after it the lines of an exception's traceback."""
         where = _task() or _where
         record.spark_level = _LEVELS.get(record.levelname, record.levelname)
         record.where = f"[{where}] " if where else ""

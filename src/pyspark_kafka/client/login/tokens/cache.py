@@ -113,7 +113,7 @@ class TokenCache:
             kept.lock.release()
 
     def discard(self, login: Hashable, token: Token) -> None:
-        """Forget a token that a broker refused, unless it was replaced meanwhile."""
+        """Forget a token that a broker refused, unless it was replaced in the meantime."""
         kept = self._entry(login)
         if kept.token is token:
             kept.token = None

@@ -27,7 +27,7 @@ class KeyEntry:
 
     Attributes:
         alias: its name; empty if it has none.
-        key: PKCS#8 in DER, or PEM text of any key; empty if it was not decrypted because another one is used.
+        key: PKCS#8 in DER, or PEM text of any key; empty if it was not decrypted because another is used.
         chain: the certificates in DER, the key's own first.
         encrypted: whether the key still needs a password.
     """

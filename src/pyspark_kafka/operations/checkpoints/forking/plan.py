@@ -103,7 +103,7 @@ class ForkPlan:
 
     @property
     def has_new_id(self) -> bool:
-        """Return whether the id is another one than that of the checkpoint."""
+        """Return whether the id differs from the id in the checkpoint."""
         return self.query_id != self.snapshot.query_id
 
     @property

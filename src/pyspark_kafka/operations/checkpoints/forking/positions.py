@@ -33,8 +33,8 @@ class PartitionMove:
         end: the end of the log; None as above.
         stays: whether it is left where it is, because no offset of it was named, or none could be looked up.
         is_new: whether the other checkpoint does not have it: the query finds it, and reads it from its beginning.
-        is_recreated: whether its topic is another one than the query has read, and it starts in the one of now: `now`
-            is of the former one.
+        is_recreated: whether the topic differs from the topic that the query has read, and it starts in the one of now:
+            `now` is of the former one.
     """
 
     source: str

@@ -57,7 +57,7 @@ class CommittedGroup:
         self._refreshed_at = 0.0
         self._retry_at = 0.0
         self._newest: Mapping[TopicPartition, int] | None = None
-        # Until when those that brokers refused are left out; the others are committed meanwhile.
+        # Until when those that brokers refused are left out; the others are committed in the meantime.
         self._refused_until: dict[TopicPartition, float] = {}
         self._log_limiter = LogRateLimiter(_WARN_EVERY_S)
         self._thread: LatestValueWorker[Mapping[TopicPartition, int]] = LatestValueWorker(

@@ -58,7 +58,7 @@ class Processes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # One Spark application after the other, in a program that stops its session and starts another one.
+        # One Spark application after the other, in a program that stops its session and starts another.
         self._applications: dict[str, CounterFiles] = {}
         # The roles whose processes are all seen: they have zeros before they have counted anything.
         self._roles: set[str] = set()
