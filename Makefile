@@ -199,12 +199,13 @@ bench-start:  ## Measure the first seconds of a query, with a time line by proce
 	.venv-bench/bin/python bench/start.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 bench-latency:  ## Measure latencies of micro-batches, of continuous queries, of planning; JVM_JARS as for bench
-	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
+	@$(prepare) .venv-bench --with 'pyspark==4.2.0' --with 'confluent-kafka>=2.12,<3'
 	.venv-bench/bin/python bench/latency.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 	.venv-bench/bin/python bench/continuous_reader.py
 	.venv-bench/bin/python bench/continuous_restart.py
 	.venv-bench/bin/python bench/continuous_idle.py
 	.venv-bench/bin/python bench/continuous.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)')
+	.venv-bench/bin/python bench/continuous.py --parts latency --librdkafka $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)')
 	.venv-bench/bin/python bench/planning.py
 	.venv-bench/bin/python bench/held_back.py
 

@@ -5,7 +5,8 @@ and value through, a reader of committed records. Sides: the continuous trigger 
 package at least once with epochs of one second and exactly once with epochs of 100 ms, and the same clients with
 nothing between them. Then throughput: whole topics copied, as they are and with a field of their JSON changed.
 All sides run in turns in one session, against one broker, on one machine.
-Run: python bench/continuous.py [--jvm-jars FOLDER] [--parts latency]
+The load comes as one record batch a partition every 5 ms, or from librdkafka with `linger.ms=0`.
+Run: python bench/continuous.py [--jvm-jars FOLDER] [--parts latency] [--librdkafka]
 """
 
 from __future__ import annotations
@@ -62,10 +63,17 @@ class LatencyBench:
     """One broker, one Spark session, and a generator for each round."""
 
     def __init__(
-        self, kafka: EmbeddedKafka, spark: SparkSession, directory: str, warm_up_s: float, seconds: float
+        self,
+        kafka: EmbeddedKafka,
+        spark: SparkSession,
+        directory: str,
+        warm_up_s: float,
+        seconds: float,
+        *,
+        librdkafka: bool,
     ) -> None:
         self._kafka, self._spark, self._directory = kafka, spark, directory
-        self._warm_up_s, self._seconds = warm_up_s, seconds
+        self._warm_up_s, self._seconds, self._librdkafka = warm_up_s, seconds, librdkafka
         self._rounds = 0
 
     def measure(
@@ -101,7 +109,8 @@ class LatencyBench:
             self._kafka.create_topic(topic, partitions=_PARTITIONS)
         place = Place(self._spark, servers, source, target, f"{self._directory}/checkpoint-{self._rounds}")
         # Their processes start side by side.
-        reader, generator = ArrowReader(servers, target), _generator(servers, source, rate)
+        generator = Generator(servers, source, partitions=_PARTITIONS, records_per_s=rate, librdkafka=self._librdkafka)
+        reader = ArrowReader(servers, target)
         with reader, generator:
             copying = start(place)
             try:
@@ -138,10 +147,6 @@ class LatencyBench:
         return engine, cpu_seconds(self._kafka.pid)
 
 
-def _generator(servers: str, topic: str, rate: int) -> Generator:
-    return Generator(servers, topic, partitions=_PARTITIONS, records_per_s=rate)
-
-
 def _show(console: Console, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     table = Table(title=title)
     for heading in headings:
@@ -161,6 +166,7 @@ def main(
     real_time: Annotated[str, typer.Option(help="Length of a batch in real-time mode; Spark's is 5 minutes.")] = (
         "5 minutes"
     ),
+    librdkafka: Annotated[bool, typer.Option(help="Whether librdkafka, linger.ms=0, makes the load.")] = False,
     exactly_once: Annotated[bool, typer.Option(help="Whether exactly once takes part.")] = True,
     state: Annotated[bool, typer.Option(help="Whether a running count, with state by key, takes part.")] = False,
     records: Annotated[int, typer.Option(help="Records of the topics that are copied.")] = 4_000_000,
@@ -189,7 +195,7 @@ def main(
         stack.callback(spark.stop)
         stack.callback(close_clients)
         if "latency" in parts:
-            bench = LatencyBench(kafka, spark, directory, warm_up, seconds)
+            bench = LatencyBench(kafka, spark, directory, warm_up, seconds, librdkafka=librdkafka)
             latencies = bench.measure([int(rate) for rate in rates.split(",")], chosen, rounds, console)
             rows = latency_rows(latencies)
             _show(console, "creation to arrival, Kafka to Kafka; CPU time for each record", LATENCY_HEADINGS, rows)

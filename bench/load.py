@@ -11,6 +11,7 @@ import multiprocessing
 import signal
 import struct
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from pyspark_kafka.records import RecordColumns, encode_rows
 from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
 
 _CREATED = struct.Struct(">q")
@@ -68,11 +69,14 @@ class Lateness:
 class Generator:
     """Makes records at an even rate, to the partitions of a topic in turns, until it is closed.
 
-    Every 5 ms those that are due; all of a turn are due at the same moment.
+    Every 5 ms those that are due; all of a turn are due at the same moment. They are sent as one record batch a
+    partition and turn, or by librdkafka with `linger.ms=0`, which makes many record batches of a few records.
     """
 
-    def __init__(self, bootstrap_servers: str, topic: str, *, partitions: int, records_per_s: int) -> None:
-        self._process = _Process(_generate, bootstrap_servers, topic, partitions, records_per_s)
+    def __init__(
+        self, bootstrap_servers: str, topic: str, *, partitions: int, records_per_s: int, librdkafka: bool = False
+    ) -> None:
+        self._process = _Process(_generate, bootstrap_servers, topic, partitions, records_per_s, librdkafka)
 
     def __enter__(self) -> Generator:  # noqa: PYI034 - typing.Self needs Python 3.11
         self._process.wait_until_ready()
@@ -189,14 +193,54 @@ def _run(work: Callable[..., None], pipe: Connection, *arguments: Any) -> None:
     work(pipe, *arguments)
 
 
-def _generate(pipe: Connection, bootstrap_servers: str, topic: str, partitions: int, records_per_s: int) -> None:
+@contextmanager
+def _one_batch_a_turn(bootstrap_servers: str, topic: str) -> Iterator[Callable[[list[list[bytes]]], None]]:
+    """Lend a function that sends values, by partition, with this package's producer."""
     options = parse_write_options({"kafka.bootstrap.servers": bootstrap_servers, "topic": topic}, streaming=False)
-    filler = b"v" * (_VALUE_BYTES - _CREATED.size)
     with (
         borrow_client(options.connection) as client,
         Producer(client, options.producer) as producer,
     ):
         producer.partition_count(topic)
+
+        def send(rows: list[list[bytes]]) -> None:
+            for partition, values in enumerate(rows):
+                # More than one batch only after a delay.
+                for first in range(0, len(values), _BATCH_ROWS):
+                    some = values[first : first + _BATCH_ROWS]
+                    columns = RecordColumns(None, pa.array(some, pa.binary()))
+                    data, _ = encode_rows(columns, None, 0, len(some), max_batch_bytes=1 << 20)
+                    producer.send(TopicPartition(topic, partition), data, len(some))
+            producer.poll()
+
+        yield send
+        producer.flush()
+
+
+@contextmanager
+def _librdkafka(bootstrap_servers: str, topic: str) -> Iterator[Callable[[list[list[bytes]]], None]]:
+    """Lend a function that sends values, by partition, with librdkafka, which waits for no company."""
+    # Here, so that no other load needs it.
+    import confluent_kafka  # noqa: PLC0415
+
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
+    producer.list_topics(topic, timeout=_END_S)
+
+    def send(rows: list[list[bytes]]) -> None:
+        for partition, values in enumerate(rows):
+            for value in values:
+                producer.produce(topic, value, partition=partition)
+        producer.poll(0)
+
+    yield send
+    producer.flush(_END_S)
+
+
+def _generate(
+    pipe: Connection, bootstrap_servers: str, topic: str, partitions: int, records_per_s: int, librdkafka: bool
+) -> None:
+    filler = b"v" * (_VALUE_BYTES - _CREATED.size)
+    with (_librdkafka if librdkafka else _one_batch_a_turn)(bootstrap_servers, topic) as send:
         pipe.send("ready")
         made, turns, began = 0, 0, time.monotonic_ns()
         lateness = Lateness()
@@ -214,19 +258,11 @@ def _generate(pipe: Connection, bootstrap_servers: str, topic: str, partitions: 
                     # Record n goes to partition n modulo their number.
                     rows[partition] += [value] * len(range(made + (partition - made) % partitions, due, partitions))
                 made = due
-            for partition, values in enumerate(rows):
-                # More than one batch only after a delay.
-                for first in range(0, len(values), _BATCH_ROWS):
-                    some = values[first : first + _BATCH_ROWS]
-                    columns = RecordColumns(None, pa.array(some, pa.binary()))
-                    data, _ = encode_rows(columns, None, 0, len(some), max_batch_bytes=1 << 20)
-                    producer.send(TopicPartition(topic, partition), data, len(some))
-            producer.poll()
+            send(rows)
             now = time.monotonic_ns()
             for turn in range(first_turn, turns + 1):
                 lateness.due_ns.append(began + turn * _TICK_NS)
                 lateness.late_ns.append(now - began - turn * _TICK_NS)
-        producer.flush()
     pipe.send(lateness)
 
 
