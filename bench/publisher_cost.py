@@ -1,4 +1,4 @@
-"""Print what the driver as publisher of exactly-once batches costs, by the number of executors.
+"""Print what exactly-once batches cost by the number of executors: published by the driver, and by tasks.
 
 A model, not a measurement: it computes with rates that `make bench-scale` measures (`bench/results/scale.json`) or that
 are given. A micro-batch is tasks, then the driver's publishing, then the next one; nothing overlaps, as in Spark. Its
@@ -28,6 +28,11 @@ def main(
     tasks_s: Annotated[float, typer.Option(help="For how long the tasks of a micro-batch run.")] = 10,
     fixed_s: Annotated[float, typer.Option(help="A commit without records: fence, marker, end.")] = 0.2,
     timeout_s: Annotated[float, typer.Option(help="kafka.transaction.timeout.ms, in seconds.")] = 60,
+    task_core_mb_s: Annotated[
+        float, typer.Option(help="What a core prepares and sends with exactlyOnceCommit=tasks; 0: leave it out.")
+    ] = 0,
+    task_fixed_s: Annotated[float, typer.Option(help="Planning and decision of a micro-batch of tasks.")] = 0.2,
+    ends_s: Annotated[float, typer.Option(help="Transactions of tasks that are ended in a second.")] = 500,
 ) -> None:
     """Print the table."""
     driver = driver_mb_s or _measured("mb_s")
@@ -36,7 +41,8 @@ def main(
     table = Table(
         title=f"driver {driver:,.0f} MB/s, {cores} cores an executor, {core:,.0f} MB/s a core, tasks of {tasks_s:g} s"
     )
-    for heading in ("executors", "MB/s prepared", "MB a batch", "held back", "MB/s written", "of what is prepared"):
+    headings = ("executors", "MB/s prepared", "MB a batch", "held back", "MB/s written", "of what is prepared")
+    for heading in (*headings, *(("MB/s by tasks", "of what is prepared") if task_core_mb_s else ())):
         table.add_column(heading, justify="right")
     for executors in _EXECUTORS:
         prepared = executors * cores * core
@@ -51,11 +57,22 @@ def main(
             f"{open_s:.1f} s{late}",
             f"{written:,.0f}",
             f"{100 * written / prepared:.0f} %",
+            *(_by_tasks(batch, executors * cores, task_core_mb_s, task_fixed_s, ends_s, prepared)),
         )
     console.print(table)
     half = driver / (cores * core)
     console.print(f"half of what is prepared: with {half:.1f} executors", highlight=False)
     console.print(f"largest micro-batch in {timeout_s:g} s: {driver * timeout_s / 1000:,.1f} GB", highlight=False)
+
+
+def _by_tasks(
+    batch: float, tasks: int, core_mb_s: float, fixed_s: float, ends_s: float, prepared: float
+) -> tuple[str, ...]:
+    """Return the columns of batches that tasks publish: a task for each core, ended side by side."""
+    if not core_mb_s:
+        return ()
+    written = batch / (batch / (tasks * core_mb_s) + fixed_s + tasks / ends_s)
+    return f"{written:,.0f}", f"{100 * written / prepared:.0f} %"
 
 
 def _measured(name: str) -> float:

@@ -212,7 +212,15 @@ class Driver:
 class World:
     """One source topic, one query's checkpoint, one sink topic; and the drivers that run on them, one after another."""
 
-    def __init__(self, kafka: EmbeddedKafka, place: Path, run: str, seed: int, guarantee: str = "exactly_once") -> None:
+    def __init__(
+        self,
+        kafka: EmbeddedKafka,
+        place: Path,
+        run: str,
+        seed: int,
+        guarantee: str = "exactly_once",
+        commit: str = "driver",
+    ) -> None:
         self.servers = kafka.bootstrap_servers
         self.place = place
         self.run = run
@@ -238,7 +246,9 @@ class World:
             "kafka.bootstrap.servers": self.servers,
             "topic": self.sink,
             "deliveryGuarantee": guarantee,
-            **({"commitTopic": self.markers} if self._exactly_once else {}),
+            **({"commitTopic": self.markers, "exactlyOnceCommit": commit} if self._exactly_once else {}),
+            # A batch of tasks that publish must fit in: its processes may be slow to start. Nothing waits for its end.
+            **({"kafka.transaction.timeout.ms": "600000"} if commit == "tasks" else {}),
         }
 
     def produce(self, batches: int) -> dict[int, Pairs]:

@@ -35,3 +35,30 @@ TWICE = {
     "after_end, recovery at after_fence": ("after_end", "after_fence"),
     "after_end, recovery at after_commit": ("after_end", "after_commit"),
 }
+
+# Of a query whose tasks publish.
+DECIDING = {
+    "before_plan": "before the sink's transactional id is taken over",
+    "after_plan": "planned, before the tasks",
+}
+ENDING = {
+    "before_decision": "everything acknowledged, before the decision is written",
+    "before_end": "the decision is written, before the EndTxn that makes it visible",
+    "after_decision": "decided, before the first task's EndTxn",
+    "within_ends": "between the tasks' EndTxns",
+    "before_complete": "all of them ended, before that is noted",
+    "after_complete": "that is noted, before the sink's commit is done",
+}
+TASKS_PUBLISH = {**PLANNING, **DECIDING, **TASKS, **ENDING, **COMMITTED}
+TASKS_PUBLISH_TWICE = {
+    "task_prepared, recovery at before_decision": ("task_prepared", "before_decision"),
+    "after_decision, recovery at within_ends": ("after_decision", "within_ends"),
+    "within_ends, recovery at before_complete": ("within_ends", "before_complete"),
+    "before_complete, recovery at after_complete": ("before_complete", "after_complete"),
+    "before_end, recovery at after_plan": ("before_end", "after_plan"),
+}
+# By who sends the records: all points, pairs of them, and those at which the broker is killed.
+PROTOCOLS = {
+    "driver": (EXACTLY_ONCE, TWICE, ("before_produce", "within_produce", "before_end")),
+    "tasks": (TASKS_PUBLISH, TASKS_PUBLISH_TWICE, ("before_decision", "before_end", "after_decision", "within_ends")),
+}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from archive_classes import start_drivers_quickly
 from faults.harness import RECORDS_PER_BATCH, SOURCE_PARTITIONS, TWO_EXECUTORS, Stop, World
-from faults.points import EXACTLY_ONCE, TASKS, TWICE
+from faults.points import PROTOCOLS, TASKS
 from faults.topics import watching
 from kit.marked_page import put_between, table
 from pyspark_kafka.testing import EmbeddedKafka
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from faults.checker import BatchFindings
     from kit.log_checker import Kind
 
-BEGIN, END = "<!-- fault table: make test-faults -->", "<!-- end of the fault table -->"
+BEGIN, END = "<!-- fault table of {}: make test-faults -->", "<!-- end of the fault table of {} -->"
 _SHOWN: tuple[Kind, ...] = ("lost", "duplicated", "torn")
 _HEADS = ("killed", "where", "runs", *_SHOWN, "other", "recovered in, median")
 # A task is tried this often; every batch has one that dies once.
@@ -62,25 +62,28 @@ def spread(names: Sequence[str], count: int, rng: random.Random) -> list[str]:
     return chosen[:count]
 
 
-def kill_drivers(world: World, kills: int, minutes: float, rng: random.Random, lines: dict[str, Line]) -> int:
+def kill_drivers(
+    world: World, commit: str, kills: int, minutes: float, rng: random.Random, lines: dict[str, Line]
+) -> int:
     """Kill drivers, one after another, on one checkpoint; each recovers what the one before has left.
 
     Returns:
         How many were killed; a kill while it recovers from another counts as well.
     """
+    once, twice, _ = PROTOCOLS[commit]
     end = time.monotonic() + minutes * 60
     done = 0
-    left = spread([*EXACTLY_ONCE, *TWICE], kills, rng)
+    left = spread([*once, *twice], kills, rng)
     waiting: list[tuple[Line, int]] = []
     for name in left:
         if done >= kills or time.monotonic() > end:
             break
-        where = "; then, in recovery, ".join(EXACTLY_ONCE[point] for point in TWICE.get(name, (name,)))
+        where = "; then, in recovery, ".join(once[point] for point in twice.get(name, (name,)))
         line = lines.setdefault(name, Line("driver", where))
         # A batch that was not planned yet when its driver died is the next one still.
         batch = max(world.next_batch, *(interrupted + 1 for _, interrupted in waiting), 0)
         line.batches.append(batch)
-        for point in TWICE.get(name, (name,)):
+        for point in twice.get(name, (name,)):
             world.produce(1)
             stop = Stop(batch, point)
             with world.driver(stop, options=_partitioning(rng)) as driver:
@@ -90,7 +93,7 @@ def kill_drivers(world: World, kills: int, minutes: float, rng: random.Random, l
                 driver.kill()
             waiting = []
         waiting = [(line, batch)]
-        done += len(TWICE.get(name, (name,)))
+        done += len(twice.get(name, (name,)))
         print(f"{done} drivers killed: batch {batch}, {name}", flush=True)
     last = world.run_to_end()
     for earlier, interrupted in waiting:
@@ -98,11 +101,12 @@ def kill_drivers(world: World, kills: int, minutes: float, rng: random.Random, l
     return done
 
 
-def kill_processes(world: World, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
+def kill_processes(world: World, commit: str, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
     """Kill the Python processes of a driver that plan or commit; its query fails, and is started again."""
+    once, twice, _ = PROTOCOLS[commit]
     first = world.next_batch
-    names = [name for name in (*EXACTLY_ONCE, *TWICE) if not TASKS.keys() & set(TWICE.get(name, (name,)))]
-    chains = [TWICE.get(name, (name,)) for name in spread(names, kills, rng)]
+    names = [name for name in (*once, *twice) if not TASKS.keys() & set(twice.get(name, (name,)))]
+    chains = [twice.get(name, (name,)) for name in spread(names, kills, rng)]
     stops: list[Stop] = []
     for batch, points in enumerate(chains, first):
         stops.append(Stop(batch, points[0]))
@@ -114,7 +118,7 @@ def kill_processes(world: World, kills: int, rng: random.Random, lines: dict[str
         if driver.await_end():
             raise AssertionError(f"the query failed\n{driver.log[-6000:]}")
         for stop in stops:
-            where = f"{EXACTLY_ONCE[stop.point]}{', in recovery' if stop.after else ''}"
+            where = f"{once[stop.point]}{', in recovery' if stop.after else ''}"
             key = f"process {stop.point}{' again' if stop.after else ''}"
             line = lines.setdefault(key, Line("driver's Python", where))
             line.batches.append(stop.batch)
@@ -140,15 +144,18 @@ def kill_tasks(world: World, kills: int, rng: random.Random, lines: dict[str, Li
             lines[f"{key} {stop.point}"].seconds.append(driver.seconds_from(stop))
 
 
-def kill_brokers(world: World, kafka: EmbeddedKafka, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
+def kill_brokers(
+    world: World, kafka: EmbeddedKafka, commit: str, kills: int, rng: random.Random, lines: dict[str, Line]
+) -> None:
     """Kill the broker while a batch is published, and start it again; the query continues, or starts again."""
+    once, _, of_brokers = PROTOCOLS[commit]
     first = world.next_batch
-    points = spread(["before_produce", "within_produce", "before_end"], kills, rng)
+    points = spread(of_brokers, kills, rng)
     stops = [Stop(first + number, point) for number, point in enumerate(points)]
     world.produce(kills + 1)
     with world.driver(*stops, available_now=True, restarts=kills) as driver:
         for stop in stops:
-            line = lines.setdefault(f"broker {stop.point}", Line("broker", EXACTLY_ONCE[stop.point]))
+            line = lines.setdefault(f"broker {stop.point}", Line("broker", once[stop.point]))
             line.batches.append(stop.batch)
             driver.await_stop(stop)
             kafka.kill()
@@ -160,9 +167,10 @@ def kill_brokers(world: World, kafka: EmbeddedKafka, kills: int, rng: random.Ran
             lines[f"broker {stop.point}"].seconds.append(driver.seconds_from(stop))
 
 
-def table_of(lines: dict[str, Line], findings: dict[int, BatchFindings]) -> str:
+def table_of(commit: str, lines: dict[str, Line], findings: dict[int, BatchFindings]) -> str:
     """Return the table, a line per crash point, in Markdown."""
-    points = [*EXACTLY_ONCE, *(f"{point} again" for point in EXACTLY_ONCE), *TWICE]
+    once, twice, _ = PROTOCOLS[commit]
+    points = [*once, *(f"{point} again" for point in once), *twice]
     kinds = ["", "process ", "task ", "executor ", "broker "]
     order = [kind + point for kind in kinds for point in points]
     rows = []
@@ -183,6 +191,7 @@ def _partitioning(rng: random.Random) -> dict[str, str]:
 def main() -> int:
     """Run."""
     parser = argparse.ArgumentParser(description="Kill drivers, tasks, executors and brokers of an exactly-once query.")
+    parser.add_argument("--commit", choices=[*PROTOCOLS], default="driver", help="who sends the records")
     parser.add_argument("--kills", type=int, default=20, help="of drivers")
     parser.add_argument("--minutes", type=float, default=600, help="after which no more drivers are killed")
     parser.add_argument("--task-kills", type=int, help="of tasks; as drivers if not given")
@@ -197,19 +206,19 @@ def main() -> int:
     rng = random.Random(given.seed)
     lines: dict[str, Line] = {}
     with tempfile.TemporaryDirectory(prefix="faults-") as place, EmbeddedKafka(data_dir=f"{place}/broker") as kafka:
-        world = World(kafka, Path(place), "faults", given.seed)
+        world = World(kafka, Path(place), "faults", given.seed, commit=given.commit)
         world.produce(2)
         # The reader that reads along gets over a broker that is away, but need not be part of that.
         with watching(world.servers, world.sink) as seen:
-            kills = kill_drivers(world, given.kills, given.minutes, rng, lines)
+            kills = kill_drivers(world, given.commit, given.kills, given.minutes, rng, lines)
             if given.process_kills:
-                kill_processes(world, min(given.process_kills, given.kills), rng, lines)
+                kill_processes(world, given.commit, min(given.process_kills, given.kills), rng, lines)
             if task_kills:
                 kill_tasks(world, task_kills, rng, lines, executors=False)
             if given.executor_kills:
                 kill_tasks(world, given.executor_kills, rng, lines, executors=True)
         if given.broker_kills:
-            kill_brokers(world, kafka, given.broker_kills, rng, lines)
+            kill_brokers(world, kafka, given.commit, given.broker_kills, rng, lines)
         outcome = world.outcome(seen)
     whole = outcome.findings()
     processes = sum(len(line.batches) for name, line in lines.items() if name.startswith("process "))
@@ -222,12 +231,12 @@ def main() -> int:
         f"{whole['withdrawn']} seen and gone again; {whole['torn']} micro-batches torn."
     )
     findings = {batch: outcome.findings_of(batch) for line in lines.values() for batch in line.batches}
-    text = f"{summary}\n\n{table_of(lines, findings)}"
+    text = f"{summary}\n\n{table_of(given.commit, lines, findings)}"
     print(f"\n{text}")
     for name, examples in whole.examples.items():
         print(f"{name}: {'; '.join(examples)}", file=sys.stderr)
     if given.docs is not None:
-        put_between(given.docs, BEGIN, text, END)
+        put_between(given.docs, BEGIN.format(given.commit), text, END.format(given.commit))
     return 1 if whole.anomalies() else 0
 
 

@@ -21,6 +21,8 @@ from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.sink.commit_marker import MarkerFinding
 from pyspark_kafka.sink.driver import publisher
+from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka.sink.driver.task_commits import TaskCommits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -86,11 +88,16 @@ class _Committing:
         stops: of the query; None while nothing is committed.
         batch: the micro-batch.
         sends: how often it has sent.
+        ends: how many transactions of tasks it was about to end.
     """
 
     def __init__(self) -> None:
         self.stops: Stops | None = None
-        self.batch, self.sends = -1, 0
+        self.batch, self.sends, self.ends = -1, 0, 0
+
+    def begin(self, stops: Stops, batch: int) -> None:
+        """Stop in what this process does for a micro-batch from here on."""
+        self.stops, self.batch, self.sends, self.ends = stops, batch, 0, 0
 
     def at(self, point: str) -> None:
         """Stop if this is where to."""
@@ -129,6 +136,26 @@ def patch_publishing(plant: str) -> None:
         _COMMITTING.sends += 1
         _COMMITTING.at("before_produce" if _COMMITTING.sends == 1 else "within_produce")
 
+    def ending() -> None:
+        _COMMITTING.ends += 1
+        if _COMMITTING.ends == 1:
+            # The others are ended side by side meanwhile.
+            _COMMITTING.at("within_ends")
+
+    wrap(TaskCommits, "plan", at("before_plan"), at("after_plan"))
+    wrap(TransactionalId, "commit_decided", ending, lambda: None)
+    real_write = BrokerTaskCommitCalls.write
+    if not hasattr(real_write, "stopped"):
+
+        def write(self: Any, transaction: Any, marker: Any) -> Any:
+            done = marker.decision.is_complete
+            _COMMITTING.at("before_complete" if done else "before_decision")
+            result = real_write(self, transaction, marker)
+            _COMMITTING.at("after_complete" if done else "after_decision")
+            return result
+
+        write.stopped = True  # type: ignore[attr-defined]
+        setattr(BrokerTaskCommitCalls, "write", write)  # noqa: B010 - mypy
     wrap(TransactionalId, "fence", at("before_fence"), at("after_fence"))
     wrap(TransactionalId, "end", at("before_end"), at("after_end"))
     wrap(Producer, "send", sending, lambda: None)
@@ -137,8 +164,8 @@ def patch_publishing(plant: str) -> None:
     if "fence_skipped" in plant and not hasattr(TransactionalId, "unfenced"):
         real_init = TransactionalId.__init__
 
-        def unfenced(self: TransactionalId, client: Any, name: str, timeout_ms: int) -> None:
-            real_init(self, client, f"{name}-{os.getpid()}", timeout_ms)
+        def unfenced(self: TransactionalId, client: Any, name: str, timeout_ms: int, **named: Any) -> None:
+            real_init(self, client, f"{name}-{os.getpid()}", timeout_ms, **named)
 
         TransactionalId.__init__ = unfenced  # type: ignore[method-assign]
         TransactionalId.unfenced = True  # type: ignore[attr-defined]
@@ -196,6 +223,13 @@ class StoppingSource(DefaultSource):
         stops.at(stops.planned(), "stream_writer")
 
         class Stopping(type(plain)):  # type: ignore[misc]
+            def __getstate__(self) -> Any:
+                _COMMITTING.begin(stops, stops.planned())
+                try:
+                    return super().__getstate__()
+                finally:
+                    _COMMITTING.stops = None
+
             def write(self, iterator: Iterator[Any]) -> Any:
                 batch = _batch_of_task()
 
@@ -209,7 +243,7 @@ class StoppingSource(DefaultSource):
                 return message
 
             def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803 - Spark's contract
-                _COMMITTING.stops, _COMMITTING.batch, _COMMITTING.sends = stops, batchId, 0
+                _COMMITTING.begin(stops, batchId)
                 try:
                     super().commit(messages, batchId)
                 except BaseException as error:

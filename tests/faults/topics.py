@@ -43,9 +43,13 @@ def read_values(servers: str, topic: str) -> dict[int, list[bytes]]:
 
 
 def read_markers(servers: str, topic: str) -> list[tuple[int, int]]:
-    """Return batch id and number of records of every committed marker; there is one sink in the topic."""
+    """Return batch id and number of records of every committed marker; there is one sink in the topic.
+
+    Of a decision on the transactions of tasks there are two: the second says that it was carried out, and counts.
+    """
     markers = [json.loads(value) for values in read_values(servers, topic).values() for value in values]
-    return [(marker["batch_id"], marker["records"]) for marker in markers]
+    done = [marker for marker in markers if marker.get("decision", {"complete": True})["complete"]]
+    return [(marker["batch_id"], marker["records"]) for marker in done]
 
 
 @contextmanager

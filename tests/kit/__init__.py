@@ -42,7 +42,11 @@
 | a continuous query without Spark, threads or clock | `fakes/simulated_query.py` |
 | its lanes; its source, sink and checkpoint | `fakes/simulated_lane.py`, `fakes/simulated_ends.py` |
 | the same with transactions, without Kafka | `fakes/simulated_transactions.py` |
+<<<<<<< HEAD
 | the same with state, without Kafka | `fakes/simulated_state.py` |
+=======
+| micro-batches whose tasks publish, without Spark and Kafka | `fakes/simulated_task_commits.py` |
+>>>>>>> 1bd6097c (Let the tasks of an exactly-once micro-batch publish)
 | the log of a partition in both of them, record batches for it | `fakes/logs.py` |
 | a schema registry with Confluent's API that misbehaves | `fakes/schema_registry.py` |
 | an https server of tokens that misbehaves | `fakes/token_endpoint.py` |

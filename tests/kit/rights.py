@@ -99,6 +99,18 @@ FEATURES = (
         note="Or create it yourself: `cleanup.policy=compact`, 16 partitions, 3 replicas.",
     ),
     Feature(
+        "exactly-once-tasks",
+        "Write micro-batches with `exactly_once`, `exactlyOnceCommit` `tasks`",
+        (
+            WRITE_TARGET,
+            Right("Write", "transactional-id", _ID, family=_ID),
+            *_MARKERS,
+        ),
+        optional=(_NO_POLICY,),
+        note="Each task has a transactional id that begins with the sink's, so the right is on a prefix. With "
+        "`TwoPhaseCommit` on the same prefix, transactions have no timeout where brokers offer that.",
+    ),
+    Feature(
         "exactly-once-batch",
         "Batch write with `exactly_once`",
         (WRITE_TARGET, Right("Write", "transactional-id", _JOBS, family=_JOBS), *_MARKERS),

@@ -180,17 +180,22 @@ class Trial:
     def write_micro_batch(self, epoch: int = 0, **options: str) -> None:
         """Write one micro-batch."""
         write = self.write_of(**options).toStreaming()
-        message = self._written(write.createStreamingWriterFactory(PhysicalWriteInfo(1)).createWriter(0, 0, epoch))
+        factory = write.createStreamingWriterFactory(PhysicalWriteInfo(1)).for_tasks()
+        message = self._written(factory.createWriter(0, 0, epoch))
         write.commit(epoch, [message])
 
-    def write_micro_batch_once(self, epoch: int = 0) -> None:
+    def write_micro_batch_once(self, epoch: int = 0, **options: str) -> None:
         """Write one micro-batch exactly once, under a checkpoint of its own but the same query id."""
         checkpoint = self.place / uuid.uuid4().hex
         (checkpoint / "offsets").mkdir(parents=True)
         (checkpoint / "metadata").write_text(json.dumps({"id": self.names[QUERY]}))
         (checkpoint / "offsets" / str(epoch)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{{"source":{{"0":{epoch}}}}}')
         self.write_micro_batch(
-            epoch, deliveryGuarantee="exactly_once", checkpointLocation=str(checkpoint), commitTopic=self.names[COMMITS]
+            epoch,
+            deliveryGuarantee="exactly_once",
+            checkpointLocation=str(checkpoint),
+            commitTopic=self.names[COMMITS],
+            **options,
         )
 
     def write_batch_once(self) -> None:
@@ -321,6 +326,7 @@ TRIALS: tuple[tuple[str, str, Callable[[Trial], None]], ...] = (
     ("write", "without idempotence", Trial.write_batch_plainly),
     ("write", "micro-batch", Trial.write_micro_batch),
     ("exactly-once", "micro-batch", Trial.write_micro_batch_once),
+    ("exactly-once-tasks", "micro-batch", partial(Trial.write_micro_batch_once, exactlyOnceCommit="tasks")),
     ("create-commit-topic", "micro-batch", Trial.write_micro_batch_once),
     ("exactly-once-batch", "batch", Trial.write_batch_once),
     ("continuous-exactly-once", "epoch", Trial.copy_continuously_once),

@@ -11,7 +11,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_summary_has_the_numbers_of_the_table() -> None:
-    table = (DOCS / "internals" / "fault-tests.md").read_text().split(BEGIN)[1].split(END)[0]
+    table = (
+        (DOCS / "internals" / "fault-tests.md")
+        .read_text()
+        .split(BEGIN.format("driver"))[1]
+        .split(END.format("driver"))[0]
+    )
     summary = (DOCS / "exactly-once.md").read_text().split("## What was tested")[1]
     run = re.search(r"on one checkpoint: (.+?)\. .*: (\d+) records sent, (\d+) visible; 0 lost, 0 duplicated", table)
     assert run is not None

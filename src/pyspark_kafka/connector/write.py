@@ -134,6 +134,14 @@ class StreamingDataWriterFactory(ConnectorContract):
         """
         return self
 
+    def for_tasks(self) -> StreamingDataWriterFactory:
+        """Return the factory that is sent to the tasks of a micro-batch; itself unless overridden.
+
+        Driver; may block. Called once for each micro-batch, before its tasks, and in no other process: PySpark builds a
+        factory also in the process that commits, and sends that one to nobody.
+        """
+        return self
+
     @abstractmethod
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:
         """Build the writer of one task attempt of the micro-batch `epoch_id`. Executor; may block, with a deadline.

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.errors import CheckpointError, CorruptRecordsError
+from pyspark_kafka.errors import CheckpointError, CorruptRecordsError, DeliveryError
+from pyspark_kafka.sink.task_transactions import CommitDecision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _VERSION = 1
+# Of a marker with a decision, which a program that does not know it must not pass over.
+_VERSION_OF_DECISIONS = 2
 _ID_PREFIX = "pyspark-kafka-"
+# How many lost ranges of offsets an error names; the marker names more.
+_MAX_PLACES = 20
 
 
 def default_sink_id(owner: str) -> str:
@@ -50,6 +55,8 @@ class CommitMarker:
         committed_at_ms: the driver's clock, milliseconds since 1970-01-01 UTC; for people.
         partitions: how many partitions the commit topic had when it was written, which tells in which one it is; 0
             if the version that wrote it did not note that. Not compared.
+        decision: which transactions of tasks are committed with it; None: the driver's alone, which holds all records.
+            Not compared.
     """
 
     sink_id: str
@@ -60,10 +67,16 @@ class CommitMarker:
     encoded_bytes: int = 0
     committed_at_ms: int = 0
     partitions: int = field(default=0, compare=False)
+    decision: CommitDecision | None = field(default=None, compare=False)
 
     def to_bytes(self) -> bytes:
         """Return the value of the marker's record: JSON that people can read."""
-        return json.dumps({"version": _VERSION, **asdict(self)}, separators=(",", ":")).encode()
+        values = {name: getattr(self, name) for name in (*_FIELDS, "partitions")}
+        if self.decision is None:
+            values = {"version": _VERSION, **values}
+        else:
+            values = {"version": _VERSION_OF_DECISIONS, **values, "decision": self.decision.to_json()}
+        return json.dumps(values, separators=(",", ":")).encode()
 
     @classmethod
     def from_bytes(cls, value: bytes, where: str) -> CommitMarker:
@@ -76,15 +89,16 @@ class CommitMarker:
         try:
             fields: dict[str, Any] = json.loads(value)
             version = fields.pop("version")
-            if isinstance(version, int) and version > _VERSION:
+            if isinstance(version, int) and version > _VERSION_OF_DECISIONS:
                 raise CheckpointError(
                     f"The commit marker at {where} is of version {version}; this version of pyspark-kafka reads "
-                    f"version {_VERSION}. Nothing was written.",
+                    f"version {_VERSION_OF_DECISIONS}. Nothing was written.",
                     condition="COMMIT_MARKER_VERSION",
                     hint="Run the query with the version that wrote it, or a newer one.",
                 )
             known = {name: kind(fields[name]) for name, kind in _FIELDS.items()}
-            return cls(**known, partitions=int(fields.get("partitions", 0)))
+            decision = CommitDecision.from_json(fields["decision"]) if "decision" in fields else None
+            return cls(**known, partitions=int(fields.get("partitions", 0)), decision=decision)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             if isinstance(error, CheckpointError):
                 raise
@@ -122,10 +136,19 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> MarkerFinding:
 
     Raises:
         CheckpointError: the marker is another query's, or of a later batch, or of the same batch with other source
-            offsets: to write would duplicate records, not to write would lose some.
+            offsets: to write would duplicate records, not to write would lose some. Or its decision is not complete.
+        DeliveryError: a part of the batch is lost.
     """
     if found is None:
         return MarkerFinding.NOT_COMMITTED
+    if found.decision is not None and not found.decision.is_complete:
+        raise CheckpointError(
+            f"Batch {found.batch_id} of the sink '{ours.sink_id}' is decided, and not all transactions of its tasks "
+            "are ended. Nothing was written.",
+            condition="SINK_COMMIT_OPEN",
+            hint="Start the query with exactlyOnceCommit=tasks, which ends them, before it is switched to 'driver'.",
+            parameters=_parameters(found, ours),
+        )
     if found.query_id != ours.query_id:
         raise CheckpointError(
             f"The sink '{ours.sink_id}' belongs to query {found.query_id}, which has committed batch "
@@ -156,7 +179,35 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> MarkerFinding:
             "one. To write the batch again on purpose, set a new 'kafka.transactional.id'.",
             parameters=_parameters(found, ours),
         )
+    if found.decision is not None and found.decision.lost:
+        raise incomplete(found)
     return MarkerFinding.COMMITTED
+
+
+def incomplete(marker: CommitMarker) -> DeliveryError:
+    """Build the error for a batch of which brokers have aborted a part after it was decided.
+
+    Args:
+        marker: the marker that names the lost transactions.
+    """
+    lost = () if marker.decision is None else marker.decision.lost
+    records = sum(task.records for task in lost)
+    places = [
+        f"{topic_partition} from {first} to {end - 1}"
+        for task in lost
+        for topic_partition, (first, end) in sorted((task.offsets or {}).items())
+    ]
+    more = f" and {len(places) - _MAX_PLACES} more" if len(places) > _MAX_PLACES else ""
+    where = f"{', '.join(places[:_MAX_PLACES])}{more}" if places else "too many partitions to name"
+    return DeliveryError(
+        f"Batch {marker.batch_id} of query {marker.query_id} is committed without {records} of its records: brokers "
+        f"had aborted {len(lost)} transactions of its tasks before the driver could end them. Their records were "
+        f"written at, and are not visible: {where}. The other records of the batch are visible.",
+        condition="SINK_COMMIT_INCOMPLETE",
+        hint="Write the lost records by other means, or set a new 'kafka.transactional.id': the batch is then written "
+        "again, whole. Raise kafka.transaction.timeout.ms above the time for which a driver may be away.",
+        parameters={"sink_id": marker.sink_id, "batch_id": marker.batch_id, "lost": len(lost), "records": records},
+    )
 
 
 def _parameters(found: CommitMarker, ours: CommitMarker) -> dict[str, object]:

@@ -120,6 +120,14 @@ class StreamWriterAdapter(DataSourceStreamArrowWriter):
         freeze_gc()
         self._job = job
         self._factory: StreamingDataWriterFactory = job.createStreamingWriterFactory(PhysicalWriteInfo())
+        self._is_sent = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what tasks get. PySpark pickles the writer, twice, in the process that plans, and in no other."""
+        if not self._is_sent:
+            self._factory = self._factory.for_tasks()
+            self._is_sent = True
+        return self.__dict__
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SparkCommitMessage:
         """Write the rows of one task of a micro-batch."""

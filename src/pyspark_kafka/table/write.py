@@ -79,6 +79,12 @@ class KafkaWrite(Write):
         """Return this write for a streaming query: at least once, or exactly once by option `deliveryGuarantee`."""
         options = self._options(streaming=True)
         columns = self._columns(options, streaming=True)
+        if options.exactly_once is not None and options.exactly_once.commit == "tasks":
+            from pyspark_kafka.sink.driver.tasks_exactly_once import (  # noqa: PLC0415 - as above
+                KafkaTaskCommitStreamingWrite,
+            )
+
+            return KafkaTaskCommitStreamingWrite(options, options.exactly_once, columns, self._schemas)
         if options.exactly_once is not None:
             from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite  # noqa: PLC0415 - as above
 

@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from faults.harness import Stop, World
-from faults.points import EXACTLY_ONCE, TASKS, TWICE
+from faults.points import EXACTLY_ONCE, TASKS, TASKS_PUBLISH, TASKS_PUBLISH_TWICE, TWICE
 from faults.topics import watching
 from kit.fakes.schema_registry import SchemaRegistryServer
 from pyspark_kafka import DefaultSource
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def make_world(tmp_path: Path) -> Callable[..., World]:
-    def make(kafka: EmbeddedKafka, guarantee: str = "exactly_once") -> World:
-        return World(kafka, tmp_path, f"f{uuid.uuid4().hex[:8]}", seed=1, guarantee=guarantee)
+    def make(kafka: EmbeddedKafka, guarantee: str = "exactly_once", commit: str = "driver") -> World:
+        return World(kafka, tmp_path, f"f{uuid.uuid4().hex[:8]}", seed=1, guarantee=guarantee, commit=commit)
 
     return make
 
@@ -61,6 +61,39 @@ def test_a_process_killed_at_any_point_neither_loses_nor_duplicates(
     ]
     world.produce(len(chains) + 1)
     # A task that dies is tried again; whoever else dies takes the query with it, which starts again.
+    queries = sum(stop.point not in TASKS for stop in stops)
+    with (
+        watching(world.servers, world.sink) as seen,
+        world.driver(*stops, available_now=True, master="local[2,3]", restarts=queries) as driver,
+    ):
+        for stop in stops:
+            driver.kill_at(stop)
+        assert driver.await_end() == 0, driver.log
+    found = world.outcome(seen).findings()
+    assert not found.anomalies(), found
+    assert found.batches == len(chains) + 1
+
+
+@pytest.mark.full("Kills at every point")
+@pytest.mark.parametrize(
+    "chains",
+    [
+        [("after_decision",), ("within_ends",)],
+        [*((point,) for point in TASKS_PUBLISH), *TASKS_PUBLISH_TWICE.values()],
+    ],
+    ids=["decided", "every point"],
+)
+@pytest.mark.timeout(600)
+def test_tasks_that_publish_neither_lose_nor_duplicate_whoever_is_killed(
+    kafka: EmbeddedKafka, make_world: Callable[..., World], chains: list[tuple[str, ...]]
+) -> None:
+    world = make_world(kafka, commit="tasks")
+    stops = [
+        Stop(batch, point, after=Stop(batch, points[number - 1]).name if number else "")
+        for batch, points in enumerate(chains)
+        for number, point in enumerate(points)
+    ]
+    world.produce(len(chains) + 1)
     queries = sum(stop.point not in TASKS for stop in stops)
     with (
         watching(world.servers, world.sink) as seen,

@@ -32,8 +32,8 @@ def test_record_that_is_no_marker_is_an_error_with_its_offset(value: bytes) -> N
 
 
 def test_a_marker_of_a_newer_version_is_refused() -> None:
-    newer = OURS.to_bytes().replace(b'"version":1', b'"version":2')
-    with pytest.raises(CheckpointError, match=r"\[COMMIT_MARKER_VERSION\] The commit marker at t-0@1 is of version 2"):
+    newer = OURS.to_bytes().replace(b'"version":1', b'"version":3')
+    with pytest.raises(CheckpointError, match=r"\[COMMIT_MARKER_VERSION\] The commit marker at t-0@1 is of version 3"):
         CommitMarker.from_bytes(newer, "t-0@1")
 
 

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
+from pyspark.serializers import CloudPickleSerializer
 
 from pyspark_kafka.connector import (
     BatchWrite,
@@ -224,6 +225,38 @@ def test_a_stream_job_knows_its_micro_batch_in_tasks_and_on_the_driver(
     # A query's id says nothing without the batch's number.
     assert queries == ["q" if batch_id else None]
     assert finished == [("commit", 42, [Count(2)]), ("abort", 42, [None, Count(2)])]
+
+
+@dataclass(frozen=True)
+class PlannedFactory(CountingFactory):
+    planned: bool = False
+
+    def for_tasks(self) -> PlannedFactory:
+        plannings.append("planned")
+        return PlannedFactory(planned=True)
+
+
+class PlannedJob(StreamJob):
+    def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> PlannedFactory:  # noqa: ARG002, N802 - the contract
+        return PlannedFactory()
+
+
+plannings: list[str] = []
+
+
+def test_factory_is_planned_once_where_the_writer_is_sent_to_tasks_and_nowhere_else() -> None:
+    plannings.clear()
+    committing = StreamWriterAdapter(PlannedJob())
+    committing.commit([], 1)
+    committing.abort([], 1)
+    assert plannings == []
+    planning = StreamWriterAdapter(PlannedJob())
+    # As in PySpark: within a function of the tasks, and alone.
+    sent = CloudPickleSerializer().dumps(lambda: planning)
+    alone = CloudPickleSerializer().dumps(planning)
+    assert plannings == ["planned"]
+    assert CloudPickleSerializer().loads(sent)()._factory.planned
+    assert CloudPickleSerializer().loads(alone)._factory.planned
 
 
 def test_a_write_outside_of_a_task_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -297,6 +297,10 @@ class Producer:
         """Return where the batch of a partition that was acknowledged last begins in its log; None if unknown."""
         return self._loop.last_offset(topic_partition)
 
+    def first_offset(self, topic_partition: TopicPartition) -> int | None:
+        """Return where the first batch of a partition that was acknowledged begins in its log; None if unknown."""
+        return self._loop.first_offset(topic_partition)
+
     def poll(self, *, everything: bool = True) -> None:
         """Take the responses that are there and send what can be sent, without waiting for responses.
 

@@ -34,6 +34,8 @@ _LOST = {
     ErrorCode.PRODUCER_FENCED: "PRODUCER_FENCED: another owner has taken over",
     ErrorCode.TRANSACTION_ABORTABLE: "TRANSACTION_ABORTABLE",
 }
+# Codes in the response to an end of a transaction that is not there: of this identity.
+NOT_OWNED = frozenset(_LOST) - {ErrorCode.TRANSACTION_ABORTABLE}
 # Codes in the response to an end of a transaction, all of which a broker may send after it was committed.
 _IN_DOUBT = {ErrorCode.UNKNOWN_SERVER_ERROR: "UNKNOWN_SERVER_ERROR", **_LOST}
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_coordinator
-from pyspark_kafka.client.transactions.errors import in_doubt, raise_for_code, raise_if_in_doubt
+from pyspark_kafka.client.transactions.errors import NOT_OWNED, in_doubt, raise_for_code, raise_if_in_doubt
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.client.wire.api_versions import MAX_ADD_OFFSETS_VERSION, MAX_ADD_VERSION, MAX_INIT_VERSION
 from pyspark_kafka.client.wire.messages import (
@@ -39,6 +39,10 @@ _FEATURE = "transaction.version"
 _FEATURE_V2 = 2
 # The first version in which InitProducerId names the owner that asks (KIP-360, Kafka 2.5).
 _FIRST_INIT_WITH_OWNER = 3
+# The first version of InitProducerId that asks for transactions without a timeout (KIP-939); Kafka 4.3 offers it only
+# with unstable.api.versions.enable. Its keepPreparedTxn is refused there, and is not needed: whoever knows the identity
+# of a transaction can end it.
+_TWO_PHASE_INIT = 6
 
 _NOBODY = TransactionIdentity(-1, -1, Generation.V1)
 # Codes for partitions that can no longer be written to: no late write to them is appended.
@@ -58,13 +62,20 @@ class TransactionalId:
         client: the cluster; not used by anyone else meanwhile.
         name: the transactional id.
         timeout_ms: the coordinator aborts a transaction that is open for longer.
+        two_phase: whether `fence` asks that transactions have no timeout; without it where brokers or rights refuse.
 
-    Source: KIP-98, KIP-360, KIP-890; Kafka `TransactionManager`.
+    Attributes:
+        name: the transactional id.
+        has_timeout: whether the coordinator aborts a transaction after `timeout_ms`.
+
+    Source: KIP-939; KIP-98, KIP-360, KIP-890; Kafka `TransactionManager`.
     """
 
-    def __init__(self, client: KafkaClient, name: str, timeout_ms: int) -> None:
+    def __init__(self, client: KafkaClient, name: str, timeout_ms: int, *, two_phase: bool = False) -> None:
         self._client = client
         self.name = name
+        self.has_timeout = True
+        self._may_be_two_phase = two_phase
         self._timeout_ms = timeout_ms
         self._right = Right("Write", "transactional-id", name)
         self._coordinator = CoordinatorCalls(client, lambda deadline: find_coordinator(client, name, deadline))
@@ -185,19 +196,56 @@ class TransactionalId:
         self._joined, self._joined_groups = set(), set()
         return following
 
+    def commit_decided(self, transaction: OpenTransaction) -> bool:
+        """Commit a transaction that must become visible, as often as needed, whoever has begun it.
+
+        Only of a transaction whose identity is that of no other: a commit that is sent twice, or arrives late, then
+        does nothing more, in either generation.
+
+        Returns:
+            Whether it is committed, now or before; False if the coordinator has no such transaction: it was aborted, or
+            the id has had another owner since.
+
+        Raises:
+            AccessError: the user may not use this transactional id.
+            BrokerError: the coordinator refused.
+            DeadlineError: the coordinator did not answer in time; it may be committed.
+            TransportError: no broker can be reached.
+
+        Source: KIP-890; Kafka `TransactionCoordinator.endTransaction`.
+        """
+
+        def attempt(connection: Connection, deadline: Deadline) -> bool:
+            code = int(_request_end(connection, transaction, deadline, commit=True).error_code)
+            if code in NOT_OWNED:
+                return False
+            what = "Committing the transaction of"
+            raise_for_code(code, what, self.name, connection.address, rights=(self._right,))
+            return True
+
+        return self._coordinator.run(f"Committing the transaction of '{self.name}'", attempt)
+
     def _begin(self, step: str, owner: TransactionIdentity) -> OpenTransaction:
         """Get the next epoch: for anyone, or for `owner` if it is still the owner."""
         self._joined_groups = set()
 
         def attempt(connection: Connection, deadline: Deadline) -> OpenTransaction:
             named = connection.api_version(InitProducerIdRequest) >= _FIRST_INIT_WITH_OWNER
+            two_phase = self._may_be_two_phase and connection.api_version(InitProducerIdRequest) >= _TWO_PHASE_INIT
             request = InitProducerIdRequest(
                 transactional_id=self.name,
                 transaction_timeout_ms=self._timeout_ms,
                 producer_id=owner.producer_id if named else -1,
                 producer_epoch=owner.producer_epoch if named else -1,
+                enable2_pc=two_phase,
             )
-            response = connection.call(request, deadline, max_version=MAX_INIT_VERSION)
+            max_version = _TWO_PHASE_INIT if two_phase else MAX_INIT_VERSION
+            response = connection.call(request, deadline, max_version=max_version)
+            if two_phase and response.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+                # Brokers have it switched off, or the user lacks TwoPhaseCommit; or the right to write at all.
+                self._may_be_two_phase = False
+                return attempt(connection, deadline)
+            self.has_timeout = not two_phase
             if response.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
                 raise self._timeout_refused(connection.address)
             raise_for_code(

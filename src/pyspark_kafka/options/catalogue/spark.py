@@ -404,6 +404,18 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
         scopes=WRITES,
     ),
     Option(
+        "exactlyOnceCommit",
+        "Who sends the records of an exactly-once micro-batch. `driver`: the driver, in one transaction. `tasks`: each "
+        "task, in a transaction of its own, which the driver commits: the throughput grows with the executors, and a "
+        "micro-batch becomes visible transaction by transaction. See "
+        "[exactly once](exactly-once.md#when-tasks-publish). No effect in a continuous query.",
+        parity=OURS,
+        field="exactly_once.commit",
+        parse=scalars.words("driver", "tasks"),
+        kind="`driver`, `tasks`",
+        scopes=frozenset({Scope.STREAM_WRITE}),
+    ),
+    Option(
         "commitTopic",
         "The topic where exactly-once writes record which micro-batches are committed; created if it does not exist.",
         parity=OURS,

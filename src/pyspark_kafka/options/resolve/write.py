@@ -62,7 +62,13 @@ def _with_room_for_batches(options: Collector, resolved: WriteOptions) -> WriteO
 def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnceOptions | None:
     if options["deliveryGuarantee"] != "exactly_once":
         alone = ("kafka.transactional.id", "kafka.transaction.timeout.ms", "commitTopic")
-        others = ("spoolLocation", "spoolThresholdBytes", "offsetsGroupId", "maxTransactionMarkersPerSecond")
+        others = (
+            "exactlyOnceCommit",
+            "spoolLocation",
+            "spoolThresholdBytes",
+            "offsetsGroupId",
+            "maxTransactionMarkersPerSecond",
+        )
         for name in (*alone, *others):
             if options.given(name):
                 options.notes.append(f"Option '{name}' has no effect: 'deliveryGuarantee' is not 'exactly_once'.")

@@ -50,6 +50,7 @@ class ExactlyOnceOptions:
     Attributes:
         transactional_id: the sink's name; None: made from the query's id.
         transaction_timeout_ms: how long a transaction may be open.
+        commit: who sends the records of a micro-batch and commits them: `driver`, or `tasks` in transactions of theirs.
         commit_topic: the topic of the commit markers.
         checkpoint_location: the query's checkpoint; None in a batch write.
         spool_location: where tasks put encoded records beyond `spool_threshold_bytes`; None: nowhere.
@@ -60,6 +61,7 @@ class ExactlyOnceOptions:
 
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
+    commit: str = "driver"
     commit_topic: str = "pyspark_kafka_commits"
     checkpoint_location: str | None = None
     spool_location: str | None = None

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.checkpoint.files import CheckpointFiles
-from pyspark_kafka.checkpoint.offset_log import OffsetSeqLog
 from pyspark_kafka.client.cluster.pool import borrow_client, learned_servers
 from pyspark_kafka.client.wire.missing_rights import widen
 from pyspark_kafka.connector import (
@@ -21,8 +18,9 @@ from pyspark_kafka.connector import (
     StreamingWrite,
     WriterCommitMessage,
 )
-from pyspark_kafka.errors import AccessError, CheckpointError, ConnectorError
-from pyspark_kafka.sink.commit_marker import CommitMarker, batch_fingerprint, default_sink_id
+from pyspark_kafka.errors import AccessError, ConnectorError
+from pyspark_kafka.sink.commit_marker import CommitMarker, default_sink_id
+from pyspark_kafka.sink.driver.batch_identity import BatchIdentity
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.identity_headers import task_origin
 from pyspark_kafka.sink.executor.outbox import KafkaOutboxWriter, PreparedMessage
@@ -98,22 +96,20 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
         columns: SinkColumns,
         schemas: PendingSchemas | None = None,
     ) -> None:
-        if settings.checkpoint_location is None:
-            raise ValueError("an exactly-once stream needs its checkpoint")
+        self._identity = BatchIdentity(settings)
         self._options = options
         self._settings = settings
         self._columns = columns
         self._schemas = schemas
-        self._checkpoint = CheckpointFiles(settings.checkpoint_location)
 
     def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: ARG002 - any number of tasks
         """Return the factory that executors write with, after a check whether this sink may write at all."""
-        marker = self._marker(-1, "")
+        marker = self._identity.marker_of_sink()
         key = (marker.sink_id, marker.query_id)
         if key not in _CHECKED:
             with _publisher(self._options, self._settings, marker.sink_id) as publisher:
                 # Another process has checked it before, where the query has committed a batch.
-                publisher.check(marker, has_run=lambda: bool(self._checkpoint.list("commits")))
+                publisher.check(marker, has_run=self._identity.has_run)
             _CHECKED.add(key)
         if self._schemas is not None:
             self._schemas.keep()
@@ -124,7 +120,11 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
         """Publish one micro-batch; do nothing if it is published already."""
         prepared = _prepared(messages)
-        marker = self._marker(epoch_id, self._fingerprint(epoch_id), prepared)
+        marker = self._identity.marker(
+            epoch_id,
+            records=sum(message.records for message in prepared),
+            encoded_bytes=sum(message.encoded_bytes for message in prepared),
+        )
         spool = _spool(self._settings, marker.query_id)
         with _publisher(self._options, self._settings, marker.sink_id, spool) as publisher:
             found = publisher.publish(marker, [chunk for message in prepared for chunk in message.chunks])
@@ -135,45 +135,8 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's contract
         """Remove the spool files of the tasks; none of their record batches was sent."""
         spooled = _spooled(messages)
-        if spooled and (spool := _spool(self._settings, self._query_id())) is not None:
+        if spooled and (spool := _spool(self._settings, self._identity.query_id())) is not None:
             _remove(spool, spooled)
-
-    def _marker(self, batch_id: int, fingerprint: str, prepared: Sequence[PreparedMessage] = ()) -> CommitMarker:
-        query_id = self._query_id()
-        return CommitMarker(
-            sink_id=self._settings.transactional_id or default_sink_id(query_id),
-            query_id=query_id,
-            batch_id=batch_id,
-            fingerprint=fingerprint,
-            records=sum(message.records for message in prepared),
-            encoded_bytes=sum(message.encoded_bytes for message in prepared),
-        )
-
-    def _query_id(self) -> str:
-        data = self._checkpoint.read("metadata")
-        try:
-            return str(json.loads(data or b"")["id"])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise CheckpointError(
-                f"The checkpoint {self._checkpoint.shown} has no query id: its file 'metadata' "
-                f"{'is not there' if data is None else 'cannot be read'}. Nothing was written.",
-                condition="CHECKPOINT_METADATA_MISSING",
-                hint="An exactly-once write needs the checkpointLocation that the query itself has, in a place that "
-                "the driver's Python can read.",
-                parameters={"location": self._checkpoint.shown},
-            ) from error
-
-    def _fingerprint(self, batch_id: int) -> str:
-        entry = OffsetSeqLog(self._checkpoint).get(batch_id)
-        if entry is None:
-            raise CheckpointError(
-                f"The checkpoint {self._checkpoint.shown} has no offsets of batch {batch_id}. Nothing was written.",
-                condition="CHECKPOINT_OFFSETS_MISSING",
-                hint="Set the option checkpointLocation of the writer to that of the query; offsets that are written "
-                "late (asynchronous progress tracking) do not go with exactly-once writes.",
-                parameters={"location": self._checkpoint.shown, "batch_id": batch_id},
-            )
-        return batch_fingerprint(entry.sources, entry.offsets)
 
 
 class KafkaExactlyOnceBatchWrite(BatchWrite):

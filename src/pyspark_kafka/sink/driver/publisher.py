@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # How long brokers take to end a transaction whose time is over: they look every 10 s
 # (transaction.abort.timed.out.transaction.cleanup.interval.ms), and then write a control record to each partition,
 # which takes longer after an outage.
-_ENDED_AFTER_MS = 30_000
+ENDED_AFTER_MS = 30_000
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ _OUTAGE_S = 1.0
 # How long another driver may take from its fence until its transaction is open: it reads the commit marker first.
 _TIME_TO_BEGIN_S = 2.0
 # Codes in response to writes of a transaction that the brokers, or another driver, have ended.
-_ENDED = frozenset(
+ENDED = frozenset(
     {
         "INVALID_PRODUCER_EPOCH",
         "INVALID_PRODUCER_ID_MAPPING",
@@ -93,7 +93,7 @@ class Publisher:
         self._timeout_ms = settings.transaction_timeout_ms
         self._id = TransactionalId(client, transactional_id, settings.transaction_timeout_ms)
         self._topic = CommitTopic(client, settings.commit_topic)
-        self._markers = MarkerReader(client, self._topic, settings.transaction_timeout_ms + _ENDED_AFTER_MS)
+        self._markers = MarkerReader(client, self._topic, settings.transaction_timeout_ms + ENDED_AFTER_MS)
         self._spool = spool
         self._clock = clock
 
@@ -199,7 +199,7 @@ class Publisher:
                 self._id.end(transaction, commit=True)
                 COUNTERS.transaction(time.monotonic() - began)
             except (TransactionInDoubtError, TransactionLostError, DeliveryError) as error:
-                if isinstance(error, DeliveryError) and error.condition not in _ENDED:
+                if isinstance(error, DeliveryError) and error.condition not in ENDED:
                     self._give_up(transaction)
                     raise
                 _LOG.warning(

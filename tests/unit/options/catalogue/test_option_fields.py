@@ -192,6 +192,7 @@ EXAMPLES = {
     "kafka.max.in.flight.requests.per.connection": "2",
     "view": "lag",
     "mode": "PERMISSIVE",
+    "exactlyOnceCommit": "tasks",
     "maxCorruptRatio": "0.25",
     "schema.registry.region": "eu-central-1",
 }

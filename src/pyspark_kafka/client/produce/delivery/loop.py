@@ -116,6 +116,11 @@ class DeliveryLoop:
         offset = self._receiver.last_offsets.get(topic_partition, -1)
         return offset if offset >= 0 else None
 
+    def first_offset(self, topic_partition: TopicPartition) -> int | None:
+        """Return where the first batch of a partition that was acknowledged begins in its log; None if unknown."""
+        offset = self._receiver.first_offsets.get(topic_partition, -1)
+        return offset if offset >= 0 else None
+
     def describe(self) -> str:
         """Return what is waited for, as a clause."""
         counts = self._state.counts()

@@ -35,12 +35,14 @@ class Receiver:
 
     Attributes:
         last_offsets: where the batch of a partition that was acknowledged last begins in its log; -1 if unknown.
+        first_offsets: where the first one of the task begins.
     """
 
     def __init__(self, parts: DeliveryParts, lanes: ProduceLanes, failures: Failures) -> None:
         self._parts, self._state, self._clock = parts, parts.state, parts.clock
         self._lanes, self._failures = lanes, failures
         self.last_offsets: dict[TopicPartition, int] = {}
+        self.first_offsets: dict[TopicPartition, int] = {}
 
     def take_arrived(self) -> bool:
         """Take every response that has arrived; close connections that are silent for too long.
@@ -155,6 +157,7 @@ class Receiver:
             self._failures.forget(topic_partition)
             self._parts.waiting.progress()
             self.last_offsets[topic_partition] = part.base_offset
+            self.first_offsets.setdefault(topic_partition, part.base_offset)
         elif self._parts.limits.splittable(batch, code):
             self._state.fail(batch, now, code)
             self._parts.limits.refused(batch)

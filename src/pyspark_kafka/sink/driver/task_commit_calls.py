@@ -1,0 +1,146 @@
+"""What the commit of tasks' transactions asks of brokers."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.transactions.errors import TransactionLostError
+from pyspark_kafka.client.transactions.inspection import TransactionState, list_transactions
+from pyspark_kafka.client.transactions.owner import TransactionalId
+from pyspark_kafka.client.wire.missing_rights import widen
+from pyspark_kafka.errors import AccessError, DeliveryError
+from pyspark_kafka.interrupt import carried
+from pyspark_kafka.sink.driver.commit_topic import CommitTopic
+from pyspark_kafka.sink.driver.marker_reader import MarkerReader
+from pyspark_kafka.sink.driver.publisher import ENDED, ENDED_AFTER_MS
+from pyspark_kafka.sink.driver.task_commits import TaskCommitCalls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
+    from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
+    from pyspark_kafka.sink.commit_marker import CommitMarker
+    from pyspark_kafka.sink.task_transactions import TaskTransaction
+
+    _A = TypeVar("_A")
+    _B = TypeVar("_B")
+
+# How many transactions are ended side by side: each waits for its coordinator to write.
+_AT_A_TIME = 16
+
+
+class BrokerTaskCommitCalls(TaskCommitCalls):
+    """The requests for one exactly-once sink.
+
+    Runs on: driver; one thread; methods block, each request for at most `api_timeout_ms`. Does not pickle.
+
+    Args:
+        client: the cluster; not used by anyone else meanwhile.
+        options: connection and producer settings.
+        settings: timeouts and names of the exactly-once write.
+        sink_id: the sink's transactional id.
+
+    Raises:
+        AccessError: by every method: rights are missing.
+        DeadlineError: by every method: brokers did not answer in time.
+        TransportError: by every method: no broker can be reached.
+        ProtocolError: brokers are older than Kafka 3.0, which cannot list transactions.
+    """
+
+    def __init__(self, client: KafkaClient, options: WriteOptions, settings: ExactlyOnceOptions, sink_id: str) -> None:
+        self._client, self._options = client, options
+        self._sink_id, self._timeout_ms = sink_id, settings.transaction_timeout_ms
+        self._id = TransactionalId(client, sink_id, settings.transaction_timeout_ms)
+        self._topic = CommitTopic(client, settings.commit_topic)
+        self._markers = MarkerReader(client, self._topic, settings.transaction_timeout_ms + ENDED_AFTER_MS)
+
+    def check(self) -> None:
+        """Check the commit topic before any work; see `CommitTopic`."""
+        self._topic.ensure()
+        self._topic.check_rights()
+        self._topic.check_policy()
+
+    def fence(self) -> OpenTransaction:
+        """See `TaskCommitCalls`."""
+        try:
+            return self._id.fence()
+        except AccessError as error:
+            # The ids of tasks begin with it.
+            widen(error, self._sink_id)
+            raise
+
+    def renew(self, transaction: OpenTransaction) -> OpenTransaction:
+        """See `TaskCommitCalls`."""
+        return self._id.renew(transaction)
+
+    def read(self) -> CommitMarker | None:
+        """See `TaskCommitCalls`."""
+        return self._markers.read(self._sink_id)
+
+    def write(self, transaction: OpenTransaction, marker: CommitMarker) -> OpenTransaction:
+        """See `TaskCommitCalls`."""
+        at = self._topic.partition_of(self._sink_id)
+        self._id.join(transaction, [at])
+        try:
+            with Producer(self._client, self._options.producer, transaction=transaction) as producer:
+                stamped = replace(marker, committed_at_ms=self.now_ms())
+                producer.send(at, self._topic.encode(self._sink_id, stamped), 1)
+                producer.flush()
+        except DeliveryError as error:
+            if error.condition not in ENDED:
+                raise
+            raise TransactionLostError(
+                f"The marker of batch {marker.batch_id} was refused: {error.message}",
+                condition="TRANSACTION_LOST",
+                parameters={"transactional_id": self._sink_id, "cause": error.condition},
+            ) from error
+        return self._id.end(transaction, commit=True)
+
+    def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool]:
+        """See `TaskCommitCalls`."""
+
+        def commit(client: KafkaClient, task: TaskTransaction) -> bool:
+            owner = TransactionalId(client, task.transaction.name, self._timeout_ms)
+            return owner.commit_decided(task.transaction)
+
+        return self._side_by_side(commit, tasks)
+
+    def open_tasks(self, prefix: str) -> dict[str, tuple[int, int]]:
+        """See `TaskCommitCalls`."""
+        found = list_transactions(self._client, prefix=prefix)
+        return {
+            each.transactional_id: (each.producer_id, each.producer_epoch)
+            for each in found
+            if each.state is TransactionState.ONGOING
+        }
+
+    def abort_tasks(self, names: Sequence[str]) -> None:
+        """See `TaskCommitCalls`."""
+        self._side_by_side(lambda client, name: TransactionalId(client, name, self._timeout_ms).fence(), names)
+
+    def now_ms(self) -> int:
+        """See `TaskCommitCalls`."""
+        return time.time_ns() // 1_000_000
+
+    def _side_by_side(self, call: Callable[[KafkaClient, _A], _B], values: Sequence[_A]) -> list[_B]:
+        def one(value: _A) -> _B:
+            try:
+                with borrow_client(self._options.connection) as client:
+                    return call(client, value)
+            except AccessError as error:
+                # On the ids of all tasks, of which there are others tomorrow.
+                widen(error, self._sink_id)
+                raise
+
+        if not values:
+            return []
+        with ThreadPoolExecutor(min(_AT_A_TIME, len(values)), "transactions") as pool:
+            return list(pool.map(carried(one), values))

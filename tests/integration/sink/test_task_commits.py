@@ -1,0 +1,327 @@
+"""Micro-batches whose tasks write in transactions of their own, against real brokers of both generations."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from kit.independent_client import consume_committed
+from kit.reading import options_for
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.queries.offsets import list_offsets
+from pyspark_kafka.client.transactions.inspection import describe_transaction, list_transactions
+from pyspark_kafka.client.transactions.owner import TransactionalId
+from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError
+from pyspark_kafka.model import IsolationLevel, TopicPartition
+from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
+from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.driver.publisher import Publisher
+from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka.sink.driver.tasks_exactly_once import (
+    KafkaTaskCommitStreamingWrite,
+    KafkaTaskTransactionWriterFactory,
+)
+from pyspark_kafka.sink.executor.task_transaction_writer import KafkaTaskTransactionWriter
+from pyspark_kafka.testing import EmbeddedKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark_kafka.sink.executor.task_transaction_writer import TaskTransactionMessage
+
+COMMITS = "commits-of-task-tests"
+
+
+class Query:
+    """A query's driver and tasks without Spark; each `plan` and each `commit` is as in a process of its own."""
+
+    def __init__(self, kafka: EmbeddedKafka, checkpoint: Path, **settings: Any) -> None:
+        self.servers, self.checkpoint = kafka.bootstrap_servers, checkpoint
+        self.topic = f"t{uuid.uuid4().hex[:12]}"
+        kafka.create_topic(self.topic, 2)
+        self.query_id = uuid.uuid4().hex
+        self.sink_id = f"pyspark-kafka-{self.query_id}"
+        (checkpoint / "offsets").mkdir(parents=True)
+        (checkpoint / "metadata").write_text(json.dumps({"id": self.query_id}))
+        self.options = WriteOptions(options_for(self.servers, api_timeout_ms=30_000), topic=self.topic)
+        self.settings = ExactlyOnceOptions(
+            commit_topic=COMMITS, checkpoint_location=str(checkpoint), commit="tasks", **settings
+        )
+
+    def log(self, batch: int, end: int = 0) -> None:
+        """Write a micro-batch into the offset log, as Spark does before it runs."""
+        ends = {"source": {"0": end or batch + 1}}
+        (self.checkpoint / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps(ends)}")
+
+    def job(self) -> KafkaTaskCommitStreamingWrite:
+        return KafkaTaskCommitStreamingWrite(self.options, self.settings, SinkColumns(value=0))
+
+    def plan(self) -> KafkaTaskTransactionWriterFactory:
+        factory = self.job().createStreamingWriterFactory(Any)  # type: ignore[arg-type]
+        assert isinstance(factory, KafkaTaskTransactionWriterFactory)
+        return factory.for_tasks()
+
+    def visible(self) -> list[bytes]:
+        return sorted(record.value or b"" for record in consume_committed(self.servers, self.topic))
+
+    def is_held_back(self, client: KafkaClient) -> bool:
+        """Whether readers of committed records cannot see the end of a partition."""
+        partitions = dict.fromkeys((TopicPartition(self.topic, number) for number in range(2)), Latest())
+        stable = list_offsets(client, partitions, IsolationLevel.READ_COMMITTED)
+        return stable != list_offsets(client, partitions)
+
+
+def attempt(factory: KafkaTaskTransactionWriterFactory, *values: bytes) -> TaskTransactionMessage:
+    """Run one attempt of a task."""
+    writer = begin(factory, *values)
+    message = writer.commit()
+    writer.close()
+    return message
+
+
+def begin(factory: KafkaTaskTransactionWriterFactory, *values: bytes) -> KafkaTaskTransactionWriter:
+    writer = factory.createWriter(0, 0, 1)
+    assert isinstance(writer, KafkaTaskTransactionWriter)
+    writer.write(pa.RecordBatch.from_pydict({"value": list(values)}))
+    return writer
+
+
+@pytest.fixture(params=["kafka", "older_kafka"])
+def broker(request: pytest.FixtureRequest) -> EmbeddedKafka:
+    found: EmbeddedKafka = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def query(broker: EmbeddedKafka, tmp_path: Path) -> Query:
+    return Query(broker, tmp_path / "checkpoint")
+
+
+@pytest.fixture
+def client(query: Query) -> Iterator[KafkaClient]:
+    with KafkaClient(query.options.connection) as client:
+        yield client
+
+
+def test_batches_are_written_once_under_ids_that_are_used_again(query: Query) -> None:
+    names = []
+    for batch in range(3):
+        query.log(batch)
+        factory = query.plan()
+        messages = [attempt(factory, b"%d-%d" % (batch, task)) for task in range(2)]
+        # A task without rows has no transaction.
+        empty = factory.createWriter(2, 2, batch)
+        messages.append(empty.commit())  # type: ignore[arg-type]
+        query.job().commit(batch, messages)
+        # Spark asks again where it has died before it noted the commit.
+        query.job().commit(batch, messages)
+        names.append({message.task.transaction.name for message in messages if message.task is not None})
+    assert query.visible() == [b"%d-%d" % (batch, task) for batch in range(3) for task in range(2)]
+    assert names[0] == names[1] == names[2]
+    assert len(names[0]) == 2
+
+
+def test_batch_that_runs_again_after_its_commit_writes_nothing(query: Query, client: KafkaClient) -> None:
+    query.log(0)
+    query.job().commit(0, [attempt(query.plan(), b"a")])
+    query.job().commit(0, [attempt(query.plan(), b"other", b"rows")])
+    assert query.visible() == [b"a"]
+    assert not query.is_held_back(client)
+
+
+def test_attempts_that_lose_are_aborted_with_the_commit_of_their_batch(query: Query, client: KafkaClient) -> None:
+    query.log(0)
+    factory = query.plan()
+    loser, going_on = attempt(factory, b"loser"), begin(factory, b"first rows")
+    going_on._send(going_on._encoder.finish())
+    query.job().commit(0, [attempt(factory, b"winner")])
+    assert not query.is_held_back(client)
+    assert not list_transactions(client, prefix=query.sink_id)
+    assert loser.task is not None
+    with pytest.raises(DeliveryError):
+        going_on.commit()
+    going_on.abort()
+    going_on.close()
+    assert query.visible() == [b"winner"]
+
+
+def test_attempt_that_begins_after_its_batch_becomes_no_part_of_the_next_one(query: Query, client: KafkaClient) -> None:
+    query.log(0)
+    old = query.plan()
+    query.job().commit(0, [attempt(old, b"a")])
+    query.log(1)
+    factory = query.plan()
+    message, late = attempt(factory, b"b"), begin(old, b"late")
+    with pytest.raises(DeliveryError, match="TASK_TOO_LATE"):
+        late.commit()
+    late.abort()
+    late.close()
+    query.job().commit(1, [message])
+    assert not query.is_held_back(client)
+    assert query.visible() == [b"a", b"b"]
+
+
+def test_tasks_of_a_driver_that_died_are_aborted_by_the_next_planning(query: Query, client: KafkaClient) -> None:
+    query.log(0)
+    attempt(query.plan(), b"of the dead")
+    assert query.is_held_back(client)
+    factory = query.plan()
+    assert not query.is_held_back(client)
+    query.job().commit(0, [attempt(factory, b"a")])
+    assert query.visible() == [b"a"]
+
+
+def test_driver_that_was_replaced_decides_nothing(query: Query) -> None:
+    query.log(0)
+    message = attempt(query.plan(), b"former")
+    factory = query.plan()
+    with pytest.raises((DeliveryError, ConnectorError), match=r"SINK_TAKEN_OVER|TASK_TRANSACTION_LOST"):
+        query.job().commit(0, [message])
+    query.job().commit(0, [attempt(factory, b"new")])
+    assert query.visible() == [b"new"]
+
+
+@pytest.mark.parametrize("ended", [0, 1, 2])
+def test_decision_of_a_driver_that_died_is_completed_before_the_next_batch(
+    query: Query, monkeypatch: pytest.MonkeyPatch, ended: int
+) -> None:
+    query.log(0)
+    factory = query.plan()
+    messages = [attempt(factory, b"a"), attempt(factory, b"b")]
+    real = BrokerTaskCommitCalls.commit_tasks
+
+    def die(calls: BrokerTaskCommitCalls, tasks: Any) -> list[bool]:
+        real(calls, tasks[:ended])
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(BrokerTaskCommitCalls, "commit_tasks", die)
+    with pytest.raises(RuntimeError, match="killed"):
+        query.job().commit(0, messages)
+    monkeypatch.undo()
+    # Spark aborts a batch whose commit has failed; that must not touch what is decided.
+    query.job().abort(0, messages)
+    again = query.plan()
+    assert query.visible() == [b"a", b"b"]
+    query.job().commit(0, [attempt(again, b"other rows")])
+    query.log(1)
+    query.job().commit(1, [attempt(query.plan(), b"c")])
+    assert query.visible() == [b"a", b"b", b"c"]
+
+
+def test_decision_that_is_open_stops_a_query_that_was_switched_to_the_driver(
+    query: Query, monkeypatch: pytest.MonkeyPatch, client: KafkaClient
+) -> None:
+    query.log(0)
+    messages = [attempt(query.plan(), b"a")]
+    monkeypatch.setattr(BrokerTaskCommitCalls, "commit_tasks", raiser(RuntimeError("killed")))
+    with pytest.raises(RuntimeError, match="killed"):
+        query.job().commit(0, messages)
+    monkeypatch.undo()
+    marker = query.job()._identity.marker(0)
+    publisher = Publisher(client, query.options, query.settings, query.sink_id, None)
+    with pytest.raises(CheckpointError, match="SINK_COMMIT_OPEN"):
+        publisher.publish(marker, [])
+    query.plan()
+    publisher.publish(marker, [])
+    assert query.visible() == [b"a"]
+
+
+def test_part_that_brokers_abort_after_the_decision_is_reported_with_its_offsets(
+    query: Query, monkeypatch: pytest.MonkeyPatch, client: KafkaClient
+) -> None:
+    query.log(0)
+    factory = query.plan()
+    messages = [attempt(factory, b"a"), attempt(factory, b"b", b"c")]
+    real = BrokerTaskCommitCalls.commit_tasks
+
+    def late(calls: BrokerTaskCommitCalls, tasks: Any) -> list[bool]:
+        # As by a timeout.
+        TransactionalId(client, tasks[1].transaction.name, 60_000).fence()
+        return real(calls, tasks)
+
+    monkeypatch.setattr(BrokerTaskCommitCalls, "commit_tasks", late)
+    with pytest.raises(DeliveryError, match=r"SINK_COMMIT_INCOMPLETE.*without 2 of its records") as caught:
+        query.job().commit(0, messages)
+    lost = messages[1].task
+    assert lost is not None
+    assert lost.offsets
+    for topic_partition, (first, end) in lost.offsets.items():
+        assert f"{topic_partition} from {first} to {end - 1}" in caught.value.message
+    monkeypatch.undo()
+    assert query.visible() == [b"a"]
+    # Neither skipped nor written again, however often it is tried.
+    with pytest.raises(DeliveryError, match="SINK_COMMIT_INCOMPLETE"):
+        query.plan()
+
+
+def test_batch_whose_transactions_are_almost_over_is_not_decided(query: Query, client: KafkaClient) -> None:
+    query.log(0)
+    factory = query.plan()
+    assert factory.planning is not None
+    old = replace(factory.planning, planned_at_ms=factory.planning.planned_at_ms - 50_000)
+    messages = [attempt(replace(factory, planning=old), b"a")]
+    with pytest.raises(DeliveryError, match="TRANSACTION_TIMED_OUT"):
+        query.job().commit(0, messages)
+    query.job().abort(0, messages)
+    assert not query.is_held_back(client)
+    assert query.visible() == []
+
+
+def test_batch_whose_transactions_are_gone_is_not_decided(query: Query, client: KafkaClient) -> None:
+    query.log(0)
+    factory = query.plan()
+    messages = [attempt(factory, b"a"), attempt(factory, b"b")]
+    assert messages[1].task is not None
+    TransactionalId(client, messages[1].task.transaction.name, 60_000).fence()
+    with pytest.raises(DeliveryError, match="TASK_TRANSACTION_LOST"):
+        query.job().commit(0, messages)
+    query.job().abort(0, messages)
+    query.job().commit(0, [attempt(query.plan(), b"again")])
+    assert query.visible() == [b"again"]
+
+
+def test_older_checkpoint_stops_before_it_writes(query: Query) -> None:
+    for batch in range(2):
+        query.log(batch)
+        query.job().commit(batch, [attempt(query.plan(), b"%d" % batch)])
+    query.log(1, end=99)
+    with pytest.raises(CheckpointError, match="COMMIT_MARKER_OF_OTHER_OFFSETS"):
+        query.job().commit(1, [attempt(query.plan(), b"again")])
+    with pytest.raises(CheckpointError, match="COMMIT_MARKER_OF_A_LATER_BATCH"):
+        query.job().commit(0, [attempt(query.plan(), b"again")])
+    assert query.visible() == [b"0", b"1"]
+
+
+@pytest.mark.full("Older brokers")
+@pytest.mark.timeout(120)
+def test_transactions_have_no_timeout_where_brokers_have_two_phase_commits(tmp_path: Path) -> None:
+    properties = {"transaction.two.phase.commit.enable": "true", "unstable.api.versions.enable": "true"}
+    with EmbeddedKafka(properties=properties) as broker:
+        query = Query(broker, tmp_path / "checkpoint")
+        query.log(0)
+        factory = query.plan()
+        left, message = attempt(factory, b"left"), attempt(factory, b"a")
+        assert left.task is not None
+        assert message.task is not None
+        assert not message.task.has_timeout
+        with KafkaClient(query.options.connection) as client:
+            found = describe_transaction(client, message.task.transaction.name)
+            assert found is not None
+            assert found.timeout_ms == 2**31 - 1
+            query.job().commit(0, [message])
+            assert not query.is_held_back(client)
+        assert query.visible() == [b"a"]
+
+
+def raiser(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: Any) -> Any:
+        raise error
+
+    return fail
