@@ -28,6 +28,8 @@ from pyspark_kafka.spark.writers import BatchWriterAdapter, SparkMessage, Stream
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+# Untyped in PySpark.
+SERIALIZER: Any = CloudPickleSerializer
 ROWS = pa.record_batch({"value": pa.array([b"a", b"b"])})
 
 
@@ -252,11 +254,11 @@ def test_factory_is_planned_once_where_the_writer_is_sent_to_tasks_and_nowhere_e
     assert plannings == []
     planning = StreamWriterAdapter(PlannedJob())
     # As in PySpark: within a function of the tasks, and alone.
-    sent = CloudPickleSerializer().dumps(lambda: planning)
-    alone = CloudPickleSerializer().dumps(planning)
+    sent = SERIALIZER().dumps(lambda: planning)
+    alone = SERIALIZER().dumps(planning)
     assert plannings == ["planned"]
-    assert CloudPickleSerializer().loads(sent)()._factory.planned
-    assert CloudPickleSerializer().loads(alone)._factory.planned
+    assert SERIALIZER().loads(sent)()._factory.planned
+    assert SERIALIZER().loads(alone)._factory.planned
 
 
 def test_a_write_outside_of_a_task_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
