@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.operations.text import span_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 # More than a screen has pixels for.
 MAX_POINTS = 600
 _MAX_BARS = 40
+# With fewer bars, each is wide enough to be seen beside one of any height.
+_MIN_CUT = 40
+# A bar is cut if it is this many times as high as the 95th of 100.
+_CUT_FACTOR = 5
 
 # Colors that differ in lightness too, and stand out on white and on black.
 _COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#999999")
@@ -65,12 +70,16 @@ def rate_plot(batches: Sequence[BatchStats], gaps: Sequence[Gap]) -> Any:
         )
     )
     for gap in gaps[:20]:
+        # The longest comes first; the names of the others would cover each other.
+        text = f"pause of {span_text(gap.length_ms)}"
+        named = {"annotation_text": text, "annotation_position": "top left"} if gap is gaps[0] else {}
         figure.add_vrect(
             x0=_time(gap.began_ms),
             x1=_time(gap.ended_ms),
             fillcolor=_COLORS[1],
             opacity=0.2,
             line_width=0,
+            **named,
         )
     return _dressed(figure, "rows per second, while a batch is worked on")
 
@@ -86,7 +95,7 @@ def rows_plot(batches: Sequence[BatchStats]) -> Any:
             hovertext=[f"batch {each.title}" for each in batches],
         )
     )
-    return _dressed(figure, "rows of each batch, by its number")
+    return _cut(_dressed(figure, "rows of each batch, by its number"), [each.rows for each in batches])
 
 
 def phases_plot(batches: Sequence[BatchStats]) -> Any:
@@ -102,10 +111,13 @@ def phases_plot(batches: Sequence[BatchStats]) -> Any:
             color = _COLORS[position % len(_COLORS)]
             figure.add_trace(go.Bar(x=numbers, y=seconds, name=escape(name), marker_color=color))
         figure.update_layout(barmode="stack")
+        sums_s: list[float | None] = [sum(each.phases_ms.values()) / 1000 for each in batches]
     else:
         values = [None if each.duration_ms is None else each.duration_ms / 1000 for each in batches]
         figure.add_trace(go.Bar(x=numbers, y=values, name="begun to committed", marker_color=_COLORS[2]))
-    return _dressed(figure, f"seconds of each batch{', by phase' if names else ''}, by its number")
+        sums_s = values
+    dressed = _dressed(figure, f"seconds of each batch{', by phase' if names else ''}, by its number")
+    return _cut(dressed, sums_s)
 
 
 def partitions_plot(bars: Sequence[Bar], title: str) -> Any:
@@ -175,6 +187,24 @@ def _dressed(figure: Any, title: str) -> Any:
     figure.update_xaxes(automargin=True, gridcolor="rgba(128,128,128,0.25)", zeroline=False)
     figure.update_yaxes(automargin=True, gridcolor="rgba(128,128,128,0.25)", zeroline=False, rangemode="tozero")
     return figure
+
+
+def _cut(figure: Any, values: Sequence[float | None]) -> Any:
+    """Return a figure whose axis ends above its usual bars, if a few are so large that the others would be flat.
+
+    The title tells how many bars are cut, and how large the largest is.
+    """
+    known = sorted(value for value in values if value is not None)
+    if len(known) < _MIN_CUT:
+        return figure
+    usual = known[len(known) * 95 // 100]
+    shown = [value for value in known if value <= _CUT_FACTOR * usual]
+    cut = len(known) - len(shown)
+    if not usual or not cut:
+        return figure
+    bars = "1 bar is" if cut == 1 else f"{cut} bars are"
+    figure.update_layout(title_text=f"{figure.layout.title.text}; {bars} cut, the largest is {known[-1]:,.0f}")
+    return figure.update_yaxes(range=[0, 1.1 * shown[-1]])
 
 
 def _time(at_ms: int) -> datetime:

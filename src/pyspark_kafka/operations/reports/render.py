@@ -142,7 +142,9 @@ def _skew_sentences(rows: Mapping[TopicPartition, int]) -> list[str]:
     if rows[worst] < _SKEWED * max(others, 1):
         return []
     share = rows[worst] / sum(rows.values())
-    return [f"Partition {worst.topic}-{worst.partition} gave {share:.0%} of all rows: the keys are skewed."]
+    return [
+        f"Partition {worst.topic}-{worst.partition} has {share:.0%} of all rows: perhaps its keys are more frequent."
+    ]
 
 
 def _gaps_table(gaps: Sequence[Gap]) -> ReportTable:

@@ -46,7 +46,7 @@ def test_page_names_gaps_and_skew() -> None:
     told = " ".join(page.sentences)
     assert "The longest pause was 9 m 58 s" in told
     assert "batch 1 then read 900 rows" in told
-    assert "Partition t-0 gave 95% of all rows" in told
+    assert "Partition t-0 has 95% of all rows" in told
     gaps, partitions = page.tables
     assert [row[1:] for row in gaps.rows] == [("9 m 58 s", "0", "1", "900", "no")]
     assert [row[:3] for row in partitions.rows] == [("t", "0", "950"), ("t", "1", "50")]
