@@ -84,6 +84,7 @@
 | how much work a call is | `costs.py` |
 | the calls and requests of one turn of a continuous read and write | `cycle.py` |
 | a part of a page that a program writes, a table for it | `marked_page.py` |
+| the programs and commands of a guide | `pages.py` |
 | ways to log in, and what is done with them | `security_matrix.py` |
 | these on a client of Spark Connect | `programs/matrix_client.py` |
 | to wait for a condition | `waiting.py` |
