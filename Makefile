@@ -36,7 +36,7 @@ checks := types style imports commits
 unexport PYTHONDONTWRITEBYTECODE
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site test-site sdist wheels check-release release-dry-run test-pyspark42 test-interop test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-interop test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -99,6 +99,10 @@ format:  ## Format the code and fix what can be fixed
 site:  ## Build the site of the documentation into build/site/html
 	@$(prepare) .venv-site --group site
 	@.venv-site/bin/python tools/build_site.py
+
+site-versions:  ## Build the sites of main and of all releases into build/site/versions, as they are published
+	@$(prepare) .venv-site --group site
+	@.venv-site/bin/python tools/site_versions.py
 
 test-site: site  ## Test the site in a browser; needs Chromium (Debian: chromium)
 	@$(prepare) .venv-site --group site --group test
@@ -197,6 +201,9 @@ bench-typed:  ## Measure typed columns in JSON, Avro, Protobuf; JVM_JARS=directo
 bench-start:  ## Measure the first seconds of a query, with a time line by process; JVM_JARS as for bench
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
 	.venv-bench/bin/python bench/start.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+
+bench-first-row: sdist  ## Measure the way from an empty environment to README's first row, with and without caches
+	@.venv-release/bin/python bench/first_row.py dist $(ARGS)
 
 bench-latency:  ## Measure latencies of micro-batches, of continuous queries, of planning; JVM_JARS as for bench
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0' --with 'confluent-kafka>=2.12,<3'

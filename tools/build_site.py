@@ -3,6 +3,8 @@
 The pages are written for the repository. Here links to pages that the site has become links within it, links to other
 files become links to the repository, and pages of the public names are made from their docstrings. `llms.txt` lists all
 pages. A link or an anchor that leads nowhere fails the build. The settings are in zensical.toml.
+
+usage: build_site.py [VERSION]     VERSION: its name among others, from which readers choose; see site_versions.py
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "DESIGN.md",
 # The README is the page of the repository; index.md is that of the site. What is below the first steps is on both.
 RENAMED = {"README.md": "first-steps.md"}
 MERMAID, MERMAID_SHA256 = "12.3.0", "be0684e8d20bfc874df12c0f04927a5c482f57f2200eec54cca52a4583fd4040"
-# Modules whose `__all__` is public, and what they are for.
+# Modules that users may import, and what they are for: a test compares them with ARCHITECTURE.md.
 MODULES = {
     "pyspark_kafka": "Programs",
     "pyspark_kafka.metrics": "Figures of queries",
@@ -49,7 +51,10 @@ MODULES = {
     "pyspark_kafka.records": "Records without a broker",
     "pyspark_kafka.checkpoint": "Files of a checkpoint",
     "pyspark_kafka.delegation_tokens": "Delegation tokens",
+    "pyspark_kafka.errors": "Errors",
 }
+# Which of its names a page shows, where that is not those of `__all__`.
+SHOWN = {"pyspark_kafka.errors": "Error$"}
 _LINK = re.compile(r"(?<!\!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 _IMAGE = re.compile(r"!\[([^\[\]]*)\]\(([^()\s]+)\)")
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -62,6 +67,9 @@ def main() -> None:
     docs = ROOT / project["docs_dir"]
     shutil.rmtree(docs.parent, ignore_errors=True)
     docs.mkdir(parents=True)
+    for version in sys.argv[1:]:
+        project["site_url"] += f"{version}/"
+        project["extra"]["version"] = {"provider": "mike", "default": "latest"}
     pages = site_pages()
     for source, page in pages.items():
         target = docs / page
@@ -141,7 +149,8 @@ def write_api_pages(docs: Path) -> None:
     """Write a page for each public module; the docstrings are put in by mkdocstrings."""
     (docs / "api").mkdir()
     for module, subject in MODULES.items():
-        (docs / "api" / f"{module}.md").write_text(f"# {subject}\n\n::: {module}\n")
+        shown = f"    options:\n      filters: ['{SHOWN[module]}']\n" if module in SHOWN else ""
+        (docs / "api" / f"{module}.md").write_text(f"# {subject}\n\n::: {module}\n{shown}")
 
 
 def with_folders(nav: list[Any], docs: Path) -> list[Any]:

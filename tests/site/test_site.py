@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 import http.server
+import re
+import subprocess
+import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "build" / "site" / "html"
 # Pages of each kind: entry, prose, wide tables, diagrams, docstrings.
-PAGES = ("", "options/", "continuous/", "internals/life-of-a-record/", "api/pyspark_kafka/")
+PAGES = ("", "guides/bad-record/", "options/", "continuous/", "internals/life-of-a-record/", "api/pyspark_kafka/")
 # The browser's own look-ups, which have nothing to do with the page.
 _UNWANTED = ("quic", "background-networking", "component-update", "sync")
 _FLAGS = ["--no-sandbox", *(f"--disable-{name}" for name in _UNWANTED)]
@@ -33,14 +37,21 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    assert (HTML / "index.html").is_file(), "the site is not built: make site"
-    handler = functools.partial(_Quiet, directory=str(HTML))
+@contextmanager
+def served(directory: Path) -> Iterator[str]:
+    """Serve a directory, and return its address."""
+    handler = functools.partial(_Quiet, directory=str(directory))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}/"
         server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    assert (HTML / "index.html").is_file(), "the site is not built: make site"
+    with served(HTML) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +67,11 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
+@pytest.fixture(params=["light"])
+def page(browser: Browser, address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page that fails the test on an error of the console, and on a request to any other host."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=request.param)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened = context.new_page()
     errors: list[str] = []
     opened.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -71,7 +83,16 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     assert errors == []
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(
+    ("page", "path"),
+    [
+        *(("light", path) for path in PAGES),
+        ("dark", ""),
+        ("dark", "guides/bad-record/"),
+        ("dark", "api/pyspark_kafka/"),
+    ],
+    indirect=["page"],
+)
 def test_page_loads_from_the_site_alone_and_passes_accessibility_rules(page: Page, address: str, path: str) -> None:
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - as for the browser
 
@@ -88,8 +109,31 @@ def test_search_finds_an_option(page: Page, address: str) -> None:
 
     page.keyboard.press("/")
     page.keyboard.type("minPartitions", delay=20)
+    page.locator("a[role=option][href*='/options/']").first.click(timeout=60_000)
 
-    page.get_by_role("link", name="Options").first.wait_for(timeout=30_000)
+    page.wait_for_url("**/options/**")
+    assert page.get_by_role("cell", name="minPartitions", exact=True).is_visible()
+
+
+def test_program_of_the_entry_page_can_be_copied(page: Page, address: str) -> None:
+    page.goto(address, wait_until="networkidle")
+
+    page.locator("pre", has_text="EmbeddedKafka").get_by_title("Copy to clipboard").click()
+
+    copied = page.evaluate("navigator.clipboard.readText()")
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), re.DOTALL)
+    assert copied.strip() == program.strip()
+
+
+def test_reader_chooses_dark_pages(page: Page, address: str) -> None:
+    page.goto(address, wait_until="networkidle")
+    dark = page.locator("body[data-md-color-scheme=slate]")
+    assert dark.count() == 0
+
+    for _ in range(2):
+        page.locator("[data-md-component=palette] label:visible").click()
+
+    dark.wait_for(timeout=30_000)
 
 
 def test_navigation_leads_from_the_entry_to_each_part(page: Page, address: str) -> None:
@@ -111,6 +155,34 @@ def test_page_fits_a_phone(browser: Browser, address: str) -> None:
         page.goto(address + path, wait_until="networkidle")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
     context.close()
+
+
+def test_reader_chooses_a_version(browser: Browser, tmp_path: Path) -> None:
+    """Built of a clone with a release, as they are published."""
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(clone)], check=True)
+    subprocess.run(["git", "tag", "v9.9.9"], cwd=clone, check=True)
+    subprocess.run([sys.executable, "tools/site_versions.py"], cwd=clone, check=True, timeout=250)
+    with served(clone / "build" / "site" / "versions") as address:
+        page = browser.new_page()
+        page.goto(address, wait_until="networkidle")
+        assert page.url == f"{address}9.9.9/"
+
+        page.locator(".md-version__current").click()
+        page.locator(".md-version__link", has_text="main").click()
+
+        page.wait_for_url(f"{address}main/**")
+        assert page.locator("h1").is_visible()
+        page.close()
+
+
+def test_each_public_module_has_a_page_of_its_names() -> None:
+    sentence = (
+        (ROOT / "ARCHITECTURE.md").read_text().partition("What users may import: ")[2].partition("Everything else")[0]
+    )
+    modules = set(re.findall(r"`(pyspark_kafka(?:\.\w+)?)`", sentence))
+    assert len(modules) > 9
+    assert {module for module in modules if not (HTML / "api" / module / "index.html").is_file()} == set()
 
 
 def test_list_for_language_models_names_existing_pages() -> None:

@@ -57,7 +57,11 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
     reader factory does.
 
     Args:
-        options, schema, formats, location, versions: as in `KafkaStream`.
+        options: the parsed options of the stream.
+        schema: the Arrow schema of the batches that readers return.
+        formats: the formats of keys and values; None: bytes.
+        location: as in `KafkaStream`: where the stream keeps its start and the ids of its topics.
+        versions: of the schemas it reads with, to be kept once the checkpoint is known to be that of the query.
         starts_are_finished: whether a start of `latestOffset` is the end of a batch that the engine has finished, as
             with Spark; else only `commit` says so.
         clock: monotonic seconds; for `maxTriggerDelay` and deadlines.
