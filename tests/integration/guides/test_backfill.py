@@ -28,6 +28,7 @@ def at(value: bytes, time_ms: int) -> Record:
     return Record(None, value, timestamp_ms=time_ms)
 
 
+@pytest.mark.full("Programs of the pages")
 def test_guide_reads_a_day_catches_up_forks_and_rewinds(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from kit.independent_client import Record, produce
 from kit.pages import GuidePage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from pyspark.sql import SparkSession
 
     from kit.fixtures.broker import TopicMaker
@@ -33,6 +34,7 @@ def change(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None)
     return Record(json.dumps(key).encode(), json.dumps(envelope).encode())
 
 
+@pytest.mark.full("Programs of the pages")
 def test_guide_builds_the_table_from_changes_deletes_and_tombstones(
     spark: SparkSession,
     bootstrap_servers: str,

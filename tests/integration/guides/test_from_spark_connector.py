@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from kit.checkpoint_files import write_checkpoint
 from kit.independent_client import Record, produce
 from kit.pages import GuidePage
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
 
 
+@pytest.mark.full("Programs of the pages")
 def test_job_continues_at_the_offset_of_the_former_connector(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ def orders(first: int, last: int) -> list[Record]:
     return [Record(b"k", b'{"id":%d,"amount":1.5}' % number) for number in range(first, last + 1)]
 
 
+@pytest.mark.full("Programs of the pages")
 def test_batch_that_runs_again_is_in_parquet_once(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
