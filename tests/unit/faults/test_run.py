@@ -27,7 +27,7 @@ def test_the_table_adds_up_what_was_found_at_a_point_and_tells_every_kind() -> N
     }
     counts: Counter[Kind] = Counter({"lost": 1, "duplicated": 30, "torn": 1, "out of order": 2})
     findings = {1: BatchFindings(30, 30), 2: BatchFindings(30, 61, counts)}
-    assert table_of(lines, findings).splitlines()[2:] == [
+    assert table_of("driver", lines, findings).splitlines()[2:] == [
         "| driver | after EndTxn | 2 | 1 | 30 | 1 | 2 | 2.0 s |",
         "| task | row | 0 | 0 | 0 | 0 | 0 |  |",
         "| executor | row | 0 | 0 | 0 | 0 | 0 |  |",
