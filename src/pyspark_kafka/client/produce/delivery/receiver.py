@@ -114,9 +114,7 @@ class Receiver:
             if batch is None:
                 continue  # not part of the request, or listed twice: docs/internals/fetch-rules.md, R14
             if part.code == ErrorCode.NONE:
-                self._state.acknowledge(batch)
-                self._failures.forget(part.topic_partition)
-                self.last_offsets[part.topic_partition] = part.base_offset
+                self._acknowledge(batch, part)
                 delivered = True
             elif self._take_failure(batch, part, address, now) is Verdict.FATAL:
                 fatal = fatal or (batch, part)
@@ -146,6 +144,12 @@ class Receiver:
                 transactional_id=self._parts.mode.transactional_id,
             )
 
+    def _acknowledge(self, batch: ProducerBatch, part: ProducePartitionResponse) -> None:
+        self._state.acknowledge(batch)
+        self._failures.forget(part.topic_partition)
+        self.last_offsets[part.topic_partition] = part.base_offset
+        self.first_offsets.setdefault(part.topic_partition, part.base_offset)
+
     def _take_failure(self, batch: ProducerBatch, part: ProducePartitionResponse, address: str, now: float) -> Verdict:
         """Tell the state machine about an error code for one batch; FATAL if the producer has failed with it."""
         topic_partition, code = batch.topic_partition, part.code
@@ -153,11 +157,8 @@ class Receiver:
         verdict = self._state.judge(batch, code, retriable=kind.retriable)
         if verdict is Verdict.DELIVERED:
             # The broker has it from an earlier attempt.
-            self._state.acknowledge(batch)
-            self._failures.forget(topic_partition)
+            self._acknowledge(batch, part)
             self._parts.waiting.progress()
-            self.last_offsets[topic_partition] = part.base_offset
-            self.first_offsets.setdefault(topic_partition, part.base_offset)
         elif self._parts.limits.splittable(batch, code):
             self._state.fail(batch, now, code)
             self._parts.limits.refused(batch)
