@@ -27,7 +27,7 @@ Each cell is a test against a real Apache Kafka broker with that listener. Certi
 the run. The tests are [`test_matrix.py`](../tests/integration/security/test_matrix.py): `make security-matrix` runs all
 of them and writes this page, `make test-all` some of each row and each column. How to connect: [security](security.md).
 
-- **batch** reads a topic and writes another one in one job; **stream** does it in micro-batches, **exactly once** with
+- **batch** reads a topic and writes another in one job; **stream** does it in micro-batches, **exactly once** with
   `deliveryGuarantee=exactly_once`, **continuous** with `pyspark_kafka.continuous`. These run with a classic session and
   with one of Spark Connect.
 {legends}

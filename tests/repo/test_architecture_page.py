@@ -18,7 +18,7 @@ PACKAGE = REPO / "src" / "pyspark_kafka"
 # A question, and where its answer stands: in a row of the table "Where is it?" these paths and names must be.
 QUESTIONS = {
     "Why is a fetch retried?": [("client/retry.py", "decide_fetch")],
-    "Where is the CRC checked?": [("records/batch_header.py", "HeaderWalk"), ("records/checksum.py", "crc32c")],
+    "Where is the CRC checked?": [("records/batch_header.py", "HeaderWalk")],
     "What does a new option touch?": [
         ("options/values/read.py", "StreamReadOptions"),
         ("options/catalogue/spark.py", "SPARK_OPTIONS"),
