@@ -108,8 +108,8 @@ def test_values_that_are_all_bad_take_a_bounded_time(name: str) -> None:
     for fault in FAULTS[name]:
         bad = pa.array([framed(fault)] * count, pa.binary())
         assert len(decode(name, bad).bad) == count
-        # Alone, each would take 20 µs and more. Small things take long on a busy machine: 30 ms are free.
-        assert _seconds(name, bad) < 40 * clean + 0.03
+        # JSON is bisected to the bad values, 70 to 100 µs for each; others take less than 20 µs. 30 ms are free.
+        assert _seconds(name, bad) < (150 if name == "json" else 40) * clean + 0.03
 
 
 def _seconds(name: str, values: pa.Array) -> float:
