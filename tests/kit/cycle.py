@@ -105,6 +105,7 @@ def count_turn(shape: Shape, *, turns: int = _TURNS) -> Turn:
     with _cycle(shape) as cycle, without_collections():
         for _ in range(_WARM_TURNS):
             cycle.turn()
+        cycle.send_all()
         began = time.thread_time()
         for _ in range(turns):
             cycle.turn()
@@ -174,6 +175,11 @@ class _Cycle:
                     self._writer.flushNow()
             left -= 0 if batch is None else batch.num_rows
             self._answers.end_step()
+
+    def send_all(self) -> None:
+        """Send the backlog of turns before the connection, which another thread opens; counted turns would send it."""
+        if self._writer is not None:
+            self._writer.commit()
 
     def _next(self) -> pa.RecordBatch | None:
         if self._reader is None:
