@@ -107,7 +107,8 @@ class FakeConnection:
             clock.now = max(clock.now, min(arrival, max(until, clock.now + 1e-4)))
         return arrival <= clock.now
 
-    def receive_arrived(self) -> Any:
+    def receive(self, deadline: Deadline | None) -> Any:
+        assert deadline is None
         if not self.readable(0.0):
             return None
         _, answer = self._answers.popleft()

@@ -125,7 +125,7 @@ def _first_response(connections: list[Connection], deadline: Deadline) -> tuple[
             return connections[0].receive(deadline), connections[0]
         for connection in ready:
             try:
-                response = connection.receive_arrived()
+                response = connection.receive(None)
             except ConnectorError:
                 connections.remove(connection)
                 if not connections:

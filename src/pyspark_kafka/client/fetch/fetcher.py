@@ -374,7 +374,7 @@ class Fetcher:
         if lane.connection is None or lane.deadline is None:
             raise RuntimeError("no request is in flight")
         try:
-            response: FetchResponse | None = lane.connection.receive_reusing(lane.deadline, _STALL_S)
+            response: FetchResponse | None = lane.connection.receive(lane.deadline, stall_s=_STALL_S, reuse=True)
             if response is None:
                 # Stopped in the middle: the others have their turn until there is more of it.
                 return

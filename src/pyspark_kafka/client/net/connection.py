@@ -16,37 +16,39 @@ from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net import trace
 from pyspark_kafka.client.net.buffers import FrameBuffers
 from pyspark_kafka.client.net.errors import closed_by_broker, lost, session_ended, session_not_renewed, silent
-from pyspark_kafka.client.net.frame_stream import EndOfStreamError, FrameStream
+from pyspark_kafka.client.net.frame_stream import NOT_YET, EndOfStreamError, FrameStream
 from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.client.stalls import contact_of
 from pyspark_kafka.client.tls.handshake import first_read_failed
 from pyspark_kafka.client.wire.api_versions import ApiVersions
 from pyspark_kafka.client.wire.framed_request import FramedRequest
-from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, parse_response_header
+from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_response_header
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest
 from pyspark_kafka.errors import ConnectorError, DeadlineError, ProtocolError, TransportError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pyspark_kafka.client.net.login_session import LoginSession
     from pyspark_kafka.options import ConnectionOptions
 
 _API_VERSIONS_KEY = ApiVersionsRequest.API_KEY
-# What a socket raises while there is nothing more to read yet.
-_NOT_YET = (TimeoutError, BlockingIOError, ssl.SSLWantReadError)
 
 
 class _SentRequest(NamedTuple):
-    """A request whose response is pending; `sent_at` is None while the wire trace is off."""
+    """A request whose response is pending; `traced` if the wire trace was on when it was sent.
+
+    The response begins with `header`, mostly: a flexible one may have tagged fields.
+    """
 
     correlation_id: int
     api_name: str
     api_version: int
-    flexible_header: bool
+    header: bytes
     decode: Callable[[memoryview, int], Any]
-    sent_at: float | None
+    sent_at: float
+    traced: bool
 
 
 class Connection:
@@ -208,15 +210,23 @@ class Connection:
 
         # The one response whose header is never flexible, so that every client can read it (KIP-511).
         flexible = flexible and request.API_KEY != _API_VERSIONS_KEY
-        sent_at = time.monotonic() if trace.is_on() else None
-        sent = _SentRequest(self._correlation_id, request.name, version, flexible, decode, sent_at)
+        header = self._correlation_id.to_bytes(4, "big") + (b"\0" if flexible else b"")
+        began, traced = time.monotonic(), trace.is_on()
+        sent = _SentRequest(self._correlation_id, request.name, version, header, decode, began, traced)
+        budget_ms = self._options.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
-            self._send_pieces(pieces, timeout_ms)
+            (self._stream or self._open_stream()).send(pieces, budget_ms / 1000)
+        except OSError as error:
+            failure: ConnectorError = lost(self.address, "while a request was sent", error)
+            if isinstance(error, TimeoutError):
+                failure = Deadline(budget_ms, began=began).error(f"Sending a request to {self.address}", error)
+            self._fail(failure, sent)
+            raise failure from error
         except BaseException as error:
             # Also on an interrupt: after half a frame, no other can follow.
             self._fail(error, sent)
             raise
-        if sent_at is not None:
+        if traced:
             trace.request_sent(self.address, request, version, self._correlation_id, pieces)
         if has_response:
             self._in_flight.append(sent)
@@ -242,17 +252,6 @@ class Connection:
             self.close()
             raise
 
-    def _send_pieces(self, pieces: Sequence[bytes | bytearray | memoryview], timeout_ms: float | None) -> None:
-        stream = self._stream or self._open_stream()
-        budget_ms, began = self._options.request_timeout_ms if timeout_ms is None else timeout_ms, time.monotonic()
-        try:
-            stream.send(pieces, budget_ms / 1000)
-        except TimeoutError as error:
-            late = Deadline(budget_ms, began=began)
-            raise late.error(f"Sending a request to {self.address}", error) from error
-        except OSError as error:
-            raise lost(self.address, "while a request was sent", error) from error
-
     def call(self, request: Any, deadline: Deadline, *, max_version: int | None = None) -> Any:
         """Send a request and wait for its response; nothing else may be in flight.
 
@@ -276,43 +275,23 @@ class Connection:
 
     # -- receiving
 
-    def receive(self, deadline: Deadline) -> Any:
-        """Wait for the response to the oldest request in flight and decode it.
+    def receive(self, deadline: Deadline | None, *, stall_s: float = math.inf, reuse: bool = False) -> Any:
+        """Receive the response to the oldest request in flight and decode it.
+
+        Args:
+            deadline: for all of it; None takes what has arrived, without waiting.
+            stall_s: for how long nothing may arrive until this call stops waiting.
+            reuse: whether its memory is used again once no view of it is alive.
+
+        Returns:
+            The decoded response; None if it stalled, or without a deadline if it is not complete. What has arrived is
+            kept for the next call.
 
         Raises:
             TransportError: the connection is lost; it is closed.
             DeadlineError: no response in time; the connection is closed.
             ProtocolError: the bytes are not the response; the connection is closed.
         """
-        return self._receive(deadline, _new_memory)
-
-    def receive_arrived(self) -> Any | None:
-        """Receive what has arrived of the response to the oldest request in flight, without waiting.
-
-        Returns:
-            The decoded response; None if it is not complete. What has arrived is kept for the next call.
-
-        Raises:
-            ConnectorError: as `receive`, but no DeadlineError.
-        """
-        return self._receive(None, _new_memory)
-
-    def receive_reusing(self, deadline: Deadline, stall_s: float = math.inf) -> Any | None:
-        """As `receive`, in memory that is used again once no view of it is alive.
-
-        Args:
-            deadline: for all of it.
-            stall_s: for how long nothing may arrive until this call stops waiting.
-
-        Returns:
-            The decoded response; None if it stalled. What has arrived is kept for the next call.
-        """
-        return self._receive(deadline, self._buffers.take, stall_s)
-
-    def _receive(
-        self, deadline: Deadline | None, take: Callable[[int], memoryview], stall_s: float = math.inf
-    ) -> Any | None:
-        """Receive the oldest response; None if it stalls, or without a deadline if it has not arrived whole."""
         if not self._in_flight:
             raise ProtocolError(
                 f"No request to {self.address} is in flight, so no response can be received.",
@@ -321,26 +300,30 @@ class Connection:
                 parameters={"broker": self.address},
             )
         sent = self._in_flight[0]
+        stream = self._stream or self._open_stream()
+        start = len(sent.header)
         try:
-            frame = self._await_frame(sent, deadline, take, stall_s)
-            if frame is None:
+            frame = stream.receive(self._buffers.take if reuse else None, deadline, stall_s)
+            if frame[:start] != sent.header:
+                start = self._body_start(frame, sent)
+        except NOT_YET as error:
+            if deadline is None or (stall_s < math.inf and not deadline.expired):
                 return None
-            correlation_id, start = parse_response_header(frame, flexible=sent.flexible_header, address=self.address)
-            if correlation_id != sent.correlation_id:
-                raise ProtocolError(  # noqa: TRY301 - closed with all other failures below
-                    f"{self.address} sent the response to request {correlation_id} where that to request "
-                    f"{sent.correlation_id} ({sent.api_name}) was due. The connection was closed.",
-                    condition="CORRELATION_ID_MISMATCH",
-                    parameters={"broker": self.address, "expected": sent.correlation_id, "found": correlation_id},
-                )
+            late = self._no_response(sent, deadline, TimeoutError(stream.progress))
+            self._fail(late, sent)
+            raise late from error
+        except OSError as error:
+            failure = self._lost(sent, error)
+            self._fail(failure, sent)
+            raise failure from (None if isinstance(error, EndOfStreamError) else error)
         except BaseException as error:
             # Also on an interrupt: after half a frame, nothing else can be read.
             self._fail(error, sent)
             raise
         self._in_flight.popleft()
         self._responses += 1
-        self._contact.answered(self.address)
-        if trace.is_on():
+        self._contact.address, self._contact.at = self.address, time.monotonic()
+        if sent.traced:
             self._trace_response(trace.WireStep.RECEIVED, sent, size=len(frame))
         try:
             return sent.decode(frame[start:], sent.api_version)
@@ -358,28 +341,29 @@ class Connection:
             self._fail(failure, sent)
             raise failure from error
 
-    def _await_frame(
-        self, sent: _SentRequest, deadline: Deadline | None, take: Callable[[int], memoryview], stall_s: float
-    ) -> memoryview | None:
-        """Receive the next frame; None if not all of it has arrived; errors of the socket become errors of ours."""
-        stream = self._stream or self._open_stream()
-        try:
-            return stream.receive(take, deadline, stall_s)
-        except _NOT_YET as error:
-            if deadline is None or (stall_s < math.inf and not deadline.expired):
-                return None
-            raise self._no_response(sent, deadline, TimeoutError(stream.progress)) from error
-        except EndOfStreamError:
-            raise self._closed_by_broker(sent) from None
-        except ConnectionResetError as error:
-            raise self._closed_by_broker(sent, error) from error
-        except ssl.SSLError as error:
-            if self._responses:
-                raise lost(self.address, f"while the response to {sent.api_name} was pending", error) from error
+    def _body_start(self, frame: memoryview, sent: _SentRequest) -> int:
+        """Return where the body of a response begins whose header is not the usual one."""
+        flexible = len(sent.header) > HEADER_BYTES
+        correlation_id, start = parse_response_header(frame, flexible=flexible, address=self.address)
+        if correlation_id != sent.correlation_id:
+            raise ProtocolError(
+                f"{self.address} sent the response to request {correlation_id} where that to request "
+                f"{sent.correlation_id} ({sent.api_name}) was due. The connection was closed.",
+                condition="CORRELATION_ID_MISMATCH",
+                parameters={"broker": self.address, "expected": sent.correlation_id, "found": correlation_id},
+            )
+        return start
+
+    def _lost(self, sent: _SentRequest, error: OSError) -> ConnectorError:
+        """Return the error of a connection that was lost while a response was pending."""
+        if isinstance(error, EndOfStreamError):
+            return self._closed_by_broker(sent)
+        if isinstance(error, ConnectionResetError):
+            return self._closed_by_broker(sent, error)
+        if isinstance(error, ssl.SSLError) and not self._responses:
             # With TLS 1.3 a refused client certificate shows here, after a handshake that seemed to succeed.
-            raise first_read_failed(self.address, self._options, error) from error
-        except OSError as error:
-            raise lost(self.address, f"while the response to {sent.api_name} was pending", error) from error
+            return first_read_failed(self.address, self._options, error)
+        return lost(self.address, f"while the response to {sent.api_name} was pending", error)
 
     def _no_response(self, sent: _SentRequest, deadline: Deadline, error: BaseException) -> DeadlineError:
         if self._responses or self._options.uses_tls:
@@ -411,7 +395,14 @@ class Connection:
 
     def _trace_response(self, step: trace.WireStep, sent: _SentRequest, size: int = 0, reason: str = "") -> None:
         trace.request_ended(
-            step, self.address, sent.api_name, sent.api_version, sent.correlation_id, sent.sent_at, size, reason
+            step,
+            self.address,
+            sent.api_name,
+            sent.api_version,
+            sent.correlation_id,
+            sent.sent_at,
+            size,
+            reason,
         )
 
     def _open_stream(self) -> FrameStream:
@@ -428,7 +419,3 @@ class Connection:
 def address_of(host: str, port: int) -> str:
     """Return `host:port`, as errors say it."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _new_memory(size: int) -> memoryview:
-    return memoryview(bytearray(size))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ssl
+import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, parse_frame_size
+from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, frame_size_invalid
 
 if TYPE_CHECKING:
     import socket
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
 
 _SIZE_BYTES = 4
+# What a socket raises that cannot be sent to, or received from, yet.
+NOT_YET = (TimeoutError, BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class EndOfStreamError(OSError):
@@ -40,6 +44,9 @@ class FrameStream:
 
     def __init__(self, sock: socket.socket, address: str) -> None:
         self.sock = sock
+        # Mostly a request fits into the socket, and a response is there when it is looked for: a socket with a time
+        # takes three system calls for what takes one without.
+        sock.setblocking(False)
         self.limit_bytes = FRAME_LIMIT_BYTES
         self._address = address
         self._prefix = memoryview(bytearray(_SIZE_BYTES))
@@ -55,17 +62,27 @@ class FrameStream:
             TimeoutError: the other side does not take the bytes.
             OSError: the connection is lost.
         """
-        # sendall counts the timeout over all of its parts.
-        self.sock.settimeout(max(0.001, timeout_s))
+        ends_at: float | None = None
         for piece in pieces:
-            self.sock.sendall(piece)
+            try:
+                sent = self.sock.send(piece)
+            except NOT_YET:
+                sent = 0
+            if sent < len(piece):
+                ends_at = ends_at or time.monotonic() + timeout_s
+                # sendall counts the timeout over all of its parts.
+                self.sock.settimeout(max(0.001, ends_at - time.monotonic()))
+                self.sock.sendall(memoryview(piece)[sent:])
+                self.sock.setblocking(False)
 
-    def receive(self, take: Callable[[int], memoryview], deadline: Deadline | None, stall_s: float) -> memoryview:
+    def receive(
+        self, take: Callable[[int], memoryview] | None, deadline: Deadline | None, stall_s: float
+    ) -> memoryview:
         """Receive the next frame. What has arrived of it when an error is raised is kept for the next call.
 
         Args:
-            take: returns memory of a size, for the frame.
-            deadline: until when to wait; None does not wait.
+            take: returns memory of a size, for the frame; None for new memory.
+            deadline: until when to wait; None does not wait. With no time left, what has arrived is taken all the same.
             stall_s: for how long nothing may arrive.
 
         Raises:
@@ -74,24 +91,35 @@ class FrameStream:
             OSError: the connection is lost.
             ProtocolError: the size of the frame is not possible.
         """
-        sock = self.sock
-        sock.settimeout(0.0 if deadline is None else min(stall_s, deadline.remaining_s()))
-        while True:
-            frame = self._frame
-            view = self._prefix if frame is None else frame
-            while self._arrived < len(view):
-                count = sock.recv_into(view[self._arrived :])
-                if count == 0:
-                    raise EndOfStreamError
-                self._arrived += count
-                if deadline is not None and self._arrived < len(view):
-                    # With no time left, what has arrived is taken all the same: it may be the whole frame.
-                    sock.settimeout(min(stall_s, deadline.remaining_s()))
-            self._arrived = 0
-            if frame is not None:
-                self._frame = None
-                return frame
-            self._frame = take(parse_frame_size(bytes(view), self.limit_bytes, self._address))
+        waits = False
+        try:
+            while True:
+                frame = self._frame
+                view = self._prefix if frame is None else frame
+                while self._arrived < len(view):
+                    if waits and deadline is not None:
+                        self.sock.settimeout(min(stall_s, deadline.remaining_s()))
+                    try:
+                        count = self.sock.recv_into(view[self._arrived :])
+                    except NOT_YET:
+                        if waits or deadline is None:
+                            raise
+                        waits = True
+                        continue
+                    if count == 0:
+                        raise EndOfStreamError
+                    self._arrived += count
+                self._arrived = 0
+                if frame is not None:
+                    self._frame = None
+                    return frame
+                size = int.from_bytes(view, "big")
+                if not HEADER_BYTES <= size <= self.limit_bytes:
+                    raise frame_size_invalid(bytes(view), self.limit_bytes, self._address)
+                self._frame = memoryview(bytearray(size)) if take is None else take(size)
+        finally:
+            if waits:
+                self.sock.setblocking(False)
 
     @property
     def progress(self) -> str:

@@ -59,7 +59,7 @@ class WireEvent:
         correlation_id: of the request, counted for each connection; the response has the same.
         size: bytes of the frame, without the four of its length.
         partitions: topic-partitions that the request names; None if it names none, and for responses.
-        elapsed_ms: since the request was sent or the connection begun; None if the trace was switched on later.
+        elapsed_ms: since the request was sent or the connection begun; None at these themselves.
         reason: of a failure, its text; of the end of a connection, how many requests stay without a response.
     """
 
@@ -106,22 +106,19 @@ def request_ended(
     name: str,
     version: int,
     correlation_id: int,
-    sent_at: float | None,
+    sent_at: float,
     size: int,
     reason: str,
 ) -> None:
     """Note a response that has arrived, or the failure of a request."""
-    name, elapsed_ms = name.removesuffix("Request"), _since_ms(sent_at)
+    name, elapsed_ms = name.removesuffix("Request"), (time.monotonic() - sent_at) * 1000
     emit(WireEvent(step, broker, name, version, correlation_id, size, elapsed_ms=elapsed_ms, reason=reason))
 
 
 def connection_changed(step: WireStep, broker: str, *, began: float | None = None, reason: str = "") -> None:
     """Note that a connection was opened, failed or was closed."""
-    emit(WireEvent(step, broker, elapsed_ms=_since_ms(began), reason=reason))
-
-
-def _since_ms(began: float | None) -> float | None:
-    return None if began is None else (time.monotonic() - began) * 1000
+    elapsed_ms = None if began is None else (time.monotonic() - began) * 1000
+    emit(WireEvent(step, broker, elapsed_ms=elapsed_ms, reason=reason))
 
 
 def emit(event: WireEvent) -> None:

@@ -17,15 +17,9 @@ _INT32 = struct.Struct(">i")
 _TLS_ALERT_OR_HANDSHAKE = (b"\x15\x03", b"\x16\x03")
 
 
-def parse_frame_size(prefix: bytes, limit: int, address: str) -> int:
-    """Read the four bytes before a frame.
-
-    Raises:
-        ProtocolError: the size is not possible; for the classic confusions the text has a guess.
-    """
+def frame_size_invalid(prefix: bytes, limit: int, address: str) -> ProtocolError:
+    """Build the error of four bytes before a frame that are no size; for the classic confusions it has a guess."""
     (size,) = _INT32.unpack(prefix)
-    if HEADER_BYTES <= size <= limit:
-        return int(size)
     hint = "Check kafka.bootstrap.servers: the server is perhaps not a Kafka broker."
     guess = ""
     if prefix[:2] in _TLS_ALERT_OR_HANDSHAKE:
@@ -35,7 +29,7 @@ def parse_frame_size(prefix: bytes, limit: int, address: str) -> int:
         guess = " These bytes are an HTTP response: this is probably a web server."
     elif size > 0:
         hint = "Lower kafka.fetch.max.bytes, if responses may be so large."
-    raise ProtocolError(
+    return ProtocolError(
         f"{address} announced a frame of {size} bytes (first bytes {prefix.hex(' ')}); "
         f"allowed are {HEADER_BYTES} to {limit}.{guess} The connection was closed.",
         condition="FRAME_SIZE_INVALID",

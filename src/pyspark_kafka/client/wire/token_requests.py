@@ -6,7 +6,6 @@ Version 1 is what Kafka 2.0 to 4.3 have in common. Pure: no sockets, no clock.
 from __future__ import annotations
 
 import struct
-from abc import ABC
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +92,7 @@ class TokensDescribed:
         return cls(code, tuple(tokens))
 
 
-class _TokenRequest(FramedRequest, ABC):
+class _TokenRequest(FramedRequest):
     """A request of which `_body` is the body."""
 
     valid_versions = (_VERSION, _VERSION)
@@ -101,11 +100,6 @@ class _TokenRequest(FramedRequest, ABC):
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-
-    @property
-    def partition_count(self) -> int:
-        """It names none."""
-        return 0
 
     def build(self, version: int, correlation_id: int, client_id: str) -> Sequence[bytes]:
         """Return the whole frame."""

@@ -54,7 +54,7 @@ class Receiver:
         for lane in list(self._lanes):
             while lane.requests:
                 try:
-                    response = lane.connection.receive_arrived()
+                    response = lane.connection.receive(None)
                 except ConnectorError as error:
                     self._failures.lose(lane, error)
                 else:
