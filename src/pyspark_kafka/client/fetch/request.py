@@ -10,8 +10,14 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
-from pyspark_kafka.client.fetch.response import FetchResponse, parse_fetch_response
-from pyspark_kafka.client.wire.framed_request import FramedRequest, begin_frame, put_count, put_text
+from pyspark_kafka.client.fetch.response import parse_fetch_response
+from pyspark_kafka.client.wire.framed_request import (
+    CORRELATION_ID,
+    FramedRequest,
+    count_bytes,
+    frame_start,
+    text_bytes,
+)
 from pyspark_kafka.client.wire.messages import FetchRequest
 
 if TYPE_CHECKING:
@@ -62,10 +68,8 @@ class FetchPosition(NamedTuple):
 
 
 def _pack_partition(at: FetchPosition, version: int) -> bytes:
-    """Encode one partition: its leader's epoch from version 9 on, what only followers know (-1) from 5 and 12 on."""
+    """Encode one partition for an old broker: its leader's epoch from version 9 on, what only followers know from 5."""
     partition = at.topic_partition.partition
-    if version >= _FIRST_FLEXIBLE_VERSION:
-        return _V12.pack(partition, at.leader_epoch, at.offset, -1, -1, at.max_bytes, 0)
     if version >= _FIRST_WITH_LEADER_EPOCH:
         return _V9.pack(partition, at.leader_epoch, at.offset, -1, at.max_bytes)
     if version >= _FIRST_WITH_LOG_START:
@@ -95,6 +99,7 @@ class FetchFrame(FramedRequest):
     name = FetchRequest.name
     valid_versions = FetchRequest.valid_versions
     first_flexible_version = _FIRST_FLEXIBLE_VERSION
+    decode_response = staticmethod(parse_fetch_response)
 
     def __init__(
         self, positions: Iterable[FetchPosition], options: FetchOptions, *, max_bytes: int, rack: str | None
@@ -112,37 +117,37 @@ class FetchFrame(FramedRequest):
         """How many topic-partitions it reads."""
         return sum(map(len, self._topics.values()))
 
-    @staticmethod
-    def decode_response(body: memoryview, version: int) -> FetchResponse:
-        """Decode the body of the response; its record batches stay where they are."""
-        return parse_fetch_response(body, version)
-
     def build(self, version: int, correlation_id: int, client_id: str) -> list[bytes | bytearray]:
         """Return the frame, in one piece."""
         flexible = version >= _FIRST_FLEXIBLE_VERSION
         options = self._options
-        out = begin_frame(self.API_KEY, version, correlation_id, client_id, flexible=flexible)
+        out = bytearray(frame_start(self.API_KEY, version, client_id, flexible=flexible))
+        _INT32.pack_into(out, CORRELATION_ID, correlation_id)
         if version < _FIRST_WITHOUT_REPLICA_ID:
             out += _NO_REPLICA
         out += _LIMITS.pack(options.max_wait_ms, options.min_bytes, self._max_bytes, options.isolation_level.wire_value)
         if version >= _FIRST_WITH_SESSION:
             out += _NO_SESSION
-        put_count(out, len(self._topics), flexible=flexible)
+        out += count_bytes(len(self._topics), flexible=flexible)
         for topic, positions in self._topics.items():
             if version > LAST_VERSION_WITH_NAMES:
                 topic_id = positions[0].topic_id
                 out += _NO_TOPIC_ID if topic_id is None else topic_id.int.to_bytes(16, "big")
             else:
-                put_text(out, topic, flexible=flexible)
-            put_count(out, len(positions), flexible=flexible)
-            for position in positions:
-                out += _pack_partition(position, version)
+                out += text_bytes(topic, flexible=flexible)
+            out += count_bytes(len(positions), flexible=flexible)
+            for at in positions:
+                if flexible:
+                    # -1: what only followers know.
+                    out += _V12.pack(at.topic_partition.partition, at.leader_epoch, at.offset, -1, -1, at.max_bytes, 0)
+                else:
+                    out += _pack_partition(at, version)
             if flexible:
                 out.append(0)
         if version >= _FIRST_WITH_SESSION:
             out += b"\1" if flexible else _NO_TOPICS  # none is forgotten
         if version >= _FIRST_WITH_RACK and (self._rack or not flexible):
-            put_text(out, self._rack, flexible=flexible)
+            out += text_bytes(self._rack, flexible=flexible)
         elif flexible:
             out.append(1)
         if flexible:

@@ -6,6 +6,7 @@ Written by hand, because the general decoder of kafka-python copies the records.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -106,7 +107,7 @@ def parse_fetch_response(body: memoryview, version: int) -> FetchResponse:
             topic: str | None = None
             topic_id: UUID | None = None
             if version >= _FIRST_WITH_TOPIC_ID:
-                topic_id = UUID(bytes=bytes(body[at : at + 16]))  # a ValueError if fewer bytes are left
+                topic_id = _topic_id(bytes(body[at : at + 16]))  # a ValueError if fewer bytes are left
                 at += 16
             else:
                 topic, at = read_text(body, at, flexible=flexible)
@@ -129,6 +130,11 @@ def parse_fetch_response(body: memoryview, version: int) -> FetchResponse:
             parameters={"version": version, "bytes": len(body), "position": at},
         ) from error
     return FetchResponse(throttle_time_ms, error_code, partitions, nodes)
+
+
+@lru_cache(maxsize=1024)
+def _topic_id(data: bytes) -> UUID:
+    return UUID(bytes=data)
 
 
 def _parse_partition(
@@ -202,7 +208,10 @@ def _parse_nodes(body: memoryview) -> tuple[BrokerNode, ...]:
 
 def _count(body: memoryview, at: int, least_bytes: int, *, flexible: bool) -> tuple[int, int]:
     """Return the count of an array whose entries take at least `least_bytes` each; null counts as 0."""
-    count, at = read_length(body, at, flexible=flexible)
+    if flexible and body[at] < 0x80:
+        count, at = body[at] - 1, at + 1
+    else:
+        count, at = read_length(body, at, flexible=flexible)
     if count * least_bytes > len(body) - at:
         raise ValueError(f"an array of {count} entries, with {len(body) - at} bytes left")
     return max(0, count), at

@@ -9,8 +9,15 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.produce.response import ProduceResponse, parse_produce_response
-from pyspark_kafka.client.wire.framed_request import FramedRequest, begin_frame, put_count, put_text
+from pyspark_kafka.client.produce.response import parse_produce_response
+from pyspark_kafka.client.wire.framed_request import (
+    CORRELATION_ID,
+    FramedRequest,
+    count_bytes,
+    frame_start,
+    text_bytes,
+    unsigned_varint,
+)
 from pyspark_kafka.client.wire.messages import ProduceRequest
 
 if TYPE_CHECKING:
@@ -43,6 +50,7 @@ class ProduceFrame(FramedRequest):
     name = ProduceRequest.name
     valid_versions = ProduceRequest.valid_versions
     first_flexible_version = _FIRST_FLEXIBLE_VERSION
+    decode_response = staticmethod(parse_produce_response)
 
     def __init__(
         self,
@@ -64,28 +72,23 @@ class ProduceFrame(FramedRequest):
         """How many topic-partitions it writes to."""
         return sum(map(len, self._topics.values()))
 
-    @staticmethod
-    def decode_response(body: memoryview, version: int) -> ProduceResponse:
-        """Decode the body of the response."""
-        return parse_produce_response(body, version)
-
     def build(self, version: int, correlation_id: int, client_id: str) -> list[Bytes]:
         """Return the frame in pieces: record batches as they are, and the bytes around them."""
         flexible = version >= _FIRST_FLEXIBLE_VERSION
-        out = begin_frame(self.API_KEY, version, correlation_id, client_id, flexible=flexible)
+        out = bytearray(frame_start(self.API_KEY, version, client_id, flexible=flexible))
+        _INT32.pack_into(out, CORRELATION_ID, correlation_id)
         if self._transactional_id is None:
             out += b"\0" if flexible else _INT16.pack(-1)
         else:
-            put_text(out, self._transactional_id, flexible=flexible)
+            out += text_bytes(self._transactional_id, flexible=flexible)
         out += _ACKS_TIMEOUT.pack(self._acks, self._timeout_ms)
         pieces: list[Bytes] = []
-        put_count(out, len(self._topics), flexible=flexible)
+        out += count_bytes(len(self._topics), flexible=flexible)
         for topic, partitions in self._topics.items():
-            put_text(out, topic, flexible=flexible)
-            put_count(out, len(partitions), flexible=flexible)
+            out += text_bytes(topic, flexible=flexible) + count_bytes(len(partitions), flexible=flexible)
             for index, data in partitions:
                 out += _INT32.pack(index)
-                put_count(out, len(data), flexible=flexible)
+                out += unsigned_varint(len(data) + 1) if flexible else _INT32.pack(len(data))
                 if len(data) < _JOIN_BELOW_BYTES:
                     out += data
                 else:

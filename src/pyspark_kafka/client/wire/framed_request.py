@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
-_HEADER = struct.Struct(">ihhih")
+_HEADER = struct.Struct(">ihhi")
+# Where the correlation id stands in a frame.
+CORRELATION_ID = 8
 
 
 class FramedRequest:
@@ -49,32 +52,29 @@ class FramedRequest:
         raise NotImplementedError
 
 
-def begin_frame(api_key: int, version: int, correlation_id: int, client_id: str, *, flexible: bool) -> bytearray:
-    """Return a frame with its header; its size is 0, to be set when the whole frame is known."""
-    encoded = client_id.encode()
-    out = bytearray(_HEADER.pack(0, api_key, version, correlation_id, len(encoded)))
-    # The client id is never compact, not even in flexible versions.
-    out += encoded
-    if flexible:
-        out.append(0)  # no tagged fields
-    return out
+# What begins a frame, and texts and counts, are the same in request after request: they are encoded once.
+@lru_cache(maxsize=256)
+def frame_start(api_key: int, version: int, client_id: str, *, flexible: bool) -> bytes:
+    """Return the beginning of a frame: with 0 for its size, and for the correlation id at `CORRELATION_ID`."""
+    # The client id is never compact, not even in flexible versions; no tagged fields follow it.
+    return _HEADER.pack(0, api_key, version, 0) + text_bytes(client_id, flexible=False) + (b"\0" if flexible else b"")
 
 
-def put_text(out: bytearray, text: str, *, flexible: bool) -> None:
-    """Append a string that is not null."""
+@lru_cache(maxsize=4096)
+def text_bytes(text: str, *, flexible: bool) -> bytes:
+    """Encode a string that is not null."""
     encoded = text.encode()
-    out += (_unsigned_varint(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))) + encoded
+    return (unsigned_varint(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))) + encoded
 
 
-def put_count(out: bytearray, count: int, *, flexible: bool) -> None:
-    """Append the length of an array or of bytes; compact ones count from 1, because 0 stands for null."""
-    if flexible and count < 0x7F:
-        out.append(count + 1)
-    else:
-        out += _unsigned_varint(count + 1) if flexible else _INT32.pack(count)
+@lru_cache(maxsize=256)
+def count_bytes(count: int, *, flexible: bool) -> bytes:
+    """Encode the length of an array; compact ones count from 1, because 0 stands for null."""
+    return unsigned_varint(count + 1) if flexible else _INT32.pack(count)
 
 
-def _unsigned_varint(value: int) -> bytes:
+def unsigned_varint(value: int) -> bytes:
+    """Encode a number of variable length."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -67,6 +67,9 @@ def read_length(body: memoryview, at: int, fixed: struct.Struct = _INT32, *, fle
         struct.error, IndexError, ValueError: the bytes end before it does, or it is no length.
     """
     if flexible:
+        value = body[at]
+        if value < 0x80:
+            return value - 1, at + 1
         value, at = read_unsigned_varint(body, at)
         return value - 1, at
     (value,) = fixed.unpack_from(body, at)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchRequest
 
 from kit.reading import decoded_fetch
@@ -82,6 +84,54 @@ def test_request_is_decoded_by_kafka_python_as_it_was_built(version: int, rack: 
     # kafka-python encodes it to the same bytes: each other field has its value for a client, nothing stands behind it.
     request.with_header(correlation_id=99, client_id="clïent")
     assert request.encode(version=version, header=True, framed=True) == data
+
+
+_INT32S = st.integers(0, 2**31 - 1)
+
+
+@given(
+    version=st.integers(*FetchFrame.valid_versions),
+    partitions=st.lists(
+        st.tuples(st.sampled_from(["a", "orders", "ñ" * 120]), _INT32S), unique=True, min_size=1, max_size=20
+    ),
+    data=st.data(),
+)
+def test_request_with_random_values_is_encoded_as_kafka_python_does(
+    version: int, partitions: list[tuple[str, int]], data: st.DataObject
+) -> None:
+    ids = {topic: data.draw(st.uuids()) for topic, _ in partitions}
+    wanted = [
+        FetchPosition(
+            TopicPartition(*partition),
+            data.draw(st.integers(0, 2**63 - 1)),
+            ids[partition[0]],
+            data.draw(st.integers(-1, 2**31 - 1)),
+            data.draw(_INT32S),
+        )
+        for partition in partitions
+    ]
+    options = FetchOptions(max_wait_ms=data.draw(_INT32S), min_bytes=data.draw(_INT32S))
+    max_bytes, correlation_id, client_id = data.draw(_INT32S), data.draw(_INT32S), data.draw(st.text(max_size=200))
+
+    frame = FetchFrame(wanted, options, max_bytes=max_bytes, rack=data.draw(st.none() | st.text(max_size=200)))
+    found = b"".join(frame.build(version, correlation_id, client_id))
+
+    request = FetchRequest.decode(found, version=version, header=True, framed=True)
+    entries = {
+        (topic.topic_id if version >= 13 else topic.topic, entry.partition): (
+            entry.fetch_offset, entry.partition_max_bytes, entry.current_leader_epoch,
+        )
+        for topic in request.topics
+        for entry in topic.partitions
+    }  # fmt: skip
+    assert entries == {
+        (each.topic_id if version >= 13 else each.topic_partition.topic, each.topic_partition.partition): (
+            each.offset, each.max_bytes, each.leader_epoch if version >= 9 else -1,
+        )
+        for each in wanted
+    }  # fmt: skip
+    request.with_header(correlation_id=correlation_id, client_id=client_id)
+    assert request.encode(version=version, header=True, framed=True) == found
 
 
 def seen(size: RequestSize, size_bytes: int, offsets: int, batches: int) -> RequestSize:

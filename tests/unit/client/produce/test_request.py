@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest
 
 from pyspark_kafka.client.produce.request import ProduceFrame
@@ -45,6 +47,39 @@ def test_request_is_decoded_by_kafka_python_as_it_was_built(version: int, sizes:
     # kafka-python encodes it to the same bytes: nothing stands behind the last field.
     request.with_header(correlation_id=99, client_id="clïent")
     assert request.encode(version=version, header=True, framed=True) == data
+
+
+@given(
+    version=st.sampled_from(VERSIONS),
+    partitions=st.lists(
+        st.tuples(st.sampled_from(["a", "orders", "ñ" * 120]), st.integers(0, 2**31 - 1)), unique=True, max_size=20
+    ),
+    data=st.data(),
+)
+def test_request_with_random_values_is_encoded_as_kafka_python_does(
+    version: int, partitions: list[tuple[str, int]], data: st.DataObject
+) -> None:
+    records = st.binary(max_size=300) | st.integers(0, 70_000).map(bytes)
+    batches = [(TopicPartition(*partition), data.draw(records)) for partition in partitions]
+    acks, timeout_ms, correlation_id = (
+        data.draw(st.integers(*ends)) for ends in ((-1, 1), (0, 2**31 - 1), (0, 2**31 - 1))
+    )
+    transactional_id, client_id = data.draw(st.none() | st.text(max_size=200)), data.draw(st.text(max_size=200))
+
+    frame = ProduceFrame(acks, timeout_ms, batches, transactional_id)
+    found = b"".join(map(bytes, frame.build(version, correlation_id, client_id)))
+
+    request = ProduceRequest.decode(found, version=version, header=True, framed=True)
+    assert (request.transactional_id, request.acks, request.timeout_ms) == (transactional_id, acks, timeout_ms)
+    entries = [
+        (TopicPartition(topic.name, entry.index), bytes(entry.records))
+        for topic in request.topic_data
+        for entry in topic.partition_data
+    ]
+    assert dict(entries) == dict(batches)
+    assert len(entries) == len(batches)
+    request.with_header(correlation_id=correlation_id, client_id=client_id)
+    assert request.encode(version=version, header=True, framed=True) == found
 
 
 @pytest.mark.parametrize("version", VERSIONS)
