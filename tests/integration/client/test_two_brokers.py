@@ -262,7 +262,7 @@ def test_writes_continue_with_another_leader_while_the_former_one_stands_still(c
 
 def lose_answer(producer: Producer, broker_id: int) -> None:
     """Wait for an answer and take it away; without that it could still be read after the broker's death."""
-    lane = producer._loop.lanes.get(broker_id)
+    lane = producer._loop.lanes.by_broker.get(broker_id)
     assert lane is not None
     sock = lane.connection.open_socket()
     sock.settimeout(60)

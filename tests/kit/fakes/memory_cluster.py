@@ -118,6 +118,11 @@ class FakeConnection:
         return answer
 
     @property
+    def session(self) -> str | None:
+        """What is not None if the login does not count for ever."""
+        return "a session" if self.session_is_old else None
+
+    @property
     def pending(self) -> int:
         """How many responses have not been received."""
         return len(self._answers)

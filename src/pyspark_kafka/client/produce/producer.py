@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.produce.batches.sequences import SequenceStamp
     from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ProducerOptions
@@ -42,6 +41,41 @@ MIB = 1 << 20
 BUFFER_BYTES = 32 * MIB
 # How long a topic that was never seen is looked up: a new one is known to all brokers after some seconds.
 TOPIC_TIMEOUT_MS = 15_000
+
+
+class _Guard:
+    """Stands around each call of a producer; not a generator, because a call may be one of a thousand in a second.
+
+    Attributes:
+        error: what has ended a call; it ends all later ones.
+        closed: whether no call may follow.
+    """
+
+    def __init__(
+        self, clock: DeliveryClock, waiting: Stall, state: ProducerState, fail: Callable[[BaseException], None]
+    ) -> None:
+        self._clock, self._waiting, self._state, self._fail = clock, waiting, state, fail
+        self.error: BaseException | None = None
+        self.closed = False
+
+    def __enter__(self) -> None:
+        if self.error is not None:
+            raise self.error
+        if self.closed:
+            raise ProtocolError("The producer is closed.", condition="PRODUCER_CLOSED")
+        clock = self._clock
+        clock.outside_s += clock.wall() - clock.left_at
+        if not self._state.unacknowledged:
+            self._waiting.progress()
+        self._waiting.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._waiting.__exit__(kind, error, trace)
+        if error is not None:
+            self._fail(error)
+        self._clock.left_at = self._clock.wall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +150,7 @@ class Producer:
         # A task that may wait belongs to a query that has reached the cluster.
         self._outage_retry = OutageRetry(outage_timeout_ms, contact, reached=lambda: True, clock=clock, sleep=sleep)
         self._waiting = Stall(self._describe, contact)
-        self._guard = _Guard(self._begin_call, self._end_call)
+        self._guard = _Guard(self._clock, self._waiting, self._state, self._fail)
         self._parts = DeliveryParts(
             client,
             producer,
@@ -145,8 +179,7 @@ class Producer:
             clock=self._clock.wall,
             sleep=self._clock.sleep,
         )
-        self._error: BaseException | None = None
-        self._closed = False
+        self._guard.error, self._guard.closed = None, False
         # Whether the last thing that happened to its records was a flush that succeeded.
         self._flushed = False
 
@@ -171,7 +204,7 @@ class Producer:
     @property
     def reusable(self) -> bool:
         """Whether another task can continue with this producer: it has flushed its batches, and has not failed."""
-        return self._flushed and self._error is None
+        return self._flushed and self._guard.error is None
 
     @property
     def known_partitions(self) -> int:
@@ -187,7 +220,7 @@ class Producer:
         Raises:
             ProtocolError: the producer is not closed, or not `reusable`.
         """
-        if not (self._closed and self.reusable):
+        if not (self._guard.closed and self.reusable):
             raise ProtocolError(
                 "A producer was to be used again that has failed or is still in use.", condition="PRODUCER_NOT_REUSABLE"
             )
@@ -220,34 +253,12 @@ class Producer:
         """Return the partitions that can be written to, as far as this producer knows; asks nobody."""
         return self._partition_counts.available_partitions(topic)
 
-    # -- sequences
-
-    def next_stamp(self, topic_partition: TopicPartition) -> SequenceStamp:
-        """Return what the header of the batch after all reserved ones has to carry, without reserving it.
-
-        A batch that is encoded with it and sent next is sent as it is.
-        """
-        with self._guard:
-            self._identify(topic_partition)
-            return self._state.sequences.next_stamp(topic_partition)
-
-    def reserve(self, topic_partition: TopicPartition, record_count: int) -> SequenceStamp:
-        """Take the sequences of a batch of exactly `record_count` records, which must then be sent.
-
-        Batches of a partition are sent in the order of their reservations.
-        """
-        with self._guard:
-            self._flushed = False
-            self._identify(topic_partition)
-            return self._state.sequences.reserve(topic_partition, record_count)
-
     # -- delivery
 
     def send(self, topic_partition: TopicPartition, data: Bytes, record_count: int, *, at_once: bool = True) -> None:
         """Queue one record batch; blocks only while the buffer is full.
 
-        A batch whose header names no producer gets the next stamp; one that was encoded with a stamp must carry the
-        one that is due.
+        It gets its stamp here.
 
         Args:
             topic_partition: where it goes.
@@ -279,19 +290,32 @@ class Producer:
     def _queue(self, topic_partition: TopicPartition, data: Bytes, record_count: int) -> None:
         """Queue one record batch; blocks while the buffer is full."""
         self._flushed = False
-        state = self._state
-        if state.sequences.producer_id < 0:
+        state, sequences = self._state, self._state.sequences
+        if sequences.producer_id < 0:
             self._identify(topic_partition)
-        due = state.sequences.expected_stamp(topic_partition, record_count)
-        transactional = self._mode.transaction is not None
-        data = stamp_batch(topic_partition, data, record_count, due, transactional=transactional)
+        base_sequence = sequences.take(topic_partition, record_count)
+        data = stamp_batch(
+            topic_partition,
+            data,
+            record_count,
+            producer_id=sequences.producer_id,
+            producer_epoch=sequences.producer_epoch,
+            base_sequence=base_sequence,
+            transactional=self._mode.transaction is not None,
+        )
         size = len(data)
         if size > self._options.max_request_size:
             raise produce_errors.too_large(state, topic_partition, size, self._options.max_request_size)
         while state.unacknowledged and state.unacknowledged_bytes + size > self._buffer_bytes:
             # In bulk, small batches for many brokers may be all that fills the buffer.
             self._loop.step(everything=self._parts.bulk, wait=True)
-        self._loop.add(topic_partition, data, record_count)
+        expires_at = self._clock.now() + self._options.delivery_timeout_ms / 1000
+        batch = state.append(topic_partition, data, record_count, base_sequence, expires_at=expires_at)
+        self._loop.unseen_bytes += size
+        limits = self._parts.limits
+        if limits.learned and not limits.fits(batch):
+            # Its topic is known to take no batch as large.
+            state.split(batch, limits.cut(batch))
 
     def last_offset(self, topic_partition: TopicPartition) -> int | None:
         """Return where the batch of a partition that was acknowledged last begins in its log; None if unknown."""
@@ -310,7 +334,7 @@ class Producer:
         Args:
             everything: also what is small and could wait for company while another request is in flight.
         """
-        if not (self._state.unacknowledged or self._closed or self._error):
+        if not (self._state.unacknowledged or self._guard.closed or self._guard.error):
             return
         with self._guard:
             self._loop.step(everything=everything, wait=False)
@@ -322,15 +346,6 @@ class Producer:
             ProtocolError: sequences were reserved and not used.
         """
         with self._guard:
-            unused = self._state.sequences.unused_reservation()
-            if unused is not None:
-                raise ProtocolError(
-                    f"{unused[0]}: sequences from {unused[1].base_sequence} on were reserved, but no batch was sent "
-                    "with them: the brokers would refuse what follows.",
-                    condition="SEQUENCE_RESERVATION_UNUSED",
-                    hint="This is a defect of this package; please report it.",
-                    parameters={"topic_partition": unused[0]},
-                )
             while self._state.unacknowledged:
                 self._loop.step(everything=True, wait=True)
             self._flushed = True
@@ -348,7 +363,7 @@ class Producer:
 
     def close(self) -> None:
         """Return the connections; what is not flushed is dropped. Safe to call again."""
-        self._closed = True
+        self._guard.closed = True
         self._loop.lanes.close()
 
     def _identify(self, topic_partition: TopicPartition) -> None:
@@ -356,51 +371,18 @@ class Producer:
             identity = self._mode.fetch_identity(self._client, self._outage_retry, topic_partition.topic)
             self._state.sequences.identify(identity.producer_id, identity.producer_epoch)
 
-    def _begin_call(self) -> None:
-        if self._error is not None:
-            raise self._error
-        if self._closed:
-            raise ProtocolError("The producer is closed.", condition="PRODUCER_CLOSED")
-        self._clock.enter()
-        if not self._state.unacknowledged:
-            self._waiting.progress()
-        self._waiting.__enter__()
-
-    def _end_call(self, error: BaseException | None) -> None:
-        self._waiting.__exit__(None, error, None)
-        if error is not None:
-            self._fail(error)
-        self._clock.leave()
-
     def _fail(self, error: BaseException) -> None:
         """Remember what has ended a call: it ends all later ones; give up the connections with it."""
         if isinstance(error, ConnectorError):
             if isinstance(error, AccessError):
                 name_user(error, self._client.options)
-            self._error = error
+            self._guard.error = error
         else:
             # A frame may be half sent, a batch half noted: nothing here can be relied on any more.
-            self._error = ProtocolError(
+            self._guard.error = ProtocolError(
                 f"The producer was interrupted by {type(error).__name__}. "
                 f"Records of this task: {self._state.counts()}.",
                 condition="PRODUCER_INTERRUPTED",
             )
             self._loop.lanes.close_connections()
         self.close()
-
-
-class _Guard:
-    """Stands around each call of a producer; not a generator, because a call may be one of a thousand in a second."""
-
-    __slots__ = ("_begin", "_end")
-
-    def __init__(self, begin: Callable[[], None], end: Callable[[BaseException | None], None]) -> None:
-        self._begin, self._end = begin, end
-
-    def __enter__(self) -> None:
-        self._begin()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end(error)

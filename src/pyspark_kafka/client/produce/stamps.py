@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.produce.batches.sequences import SequenceStamp
 from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.records import patch_header
 from pyspark_kafka.records.batch_header import HEADER_BYTES, LENGTH_OVERHEAD, MAGIC_END
@@ -25,22 +24,28 @@ _DEFECT_HINT = "This is a defect of this package; please report it."
 
 
 def stamp_batch(
-    topic_partition: TopicPartition, data: Bytes, record_count: int, due: SequenceStamp, *, transactional: bool = False
+    topic_partition: TopicPartition,
+    data: Bytes,
+    record_count: int,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    transactional: bool = False,
 ) -> Bytes:
-    """Return the batch with the stamp that is due in its header.
+    """Return the batch with a stamp in its header: a bytearray in place, other bytes in a copy.
 
-    A batch that has this stamp already is returned as it is. A batch without any gets it: a bytearray in place, other
-    bytes in a copy. A batch of a transaction is marked as such at the same time.
+    A batch of a transaction is marked as such at the same time. Without idempotence there is no stamp (-1).
 
     The checksum is not verified here: the broker does it.
 
     Raises:
-        ProtocolError: the bytes are not one batch of `record_count` records, or carry another stamp.
+        ProtocolError: the bytes are not one batch of `record_count` records, or carry a stamp.
     """
     size = len(data)
     if size < HEADER_BYTES or _LENGTH.unpack_from(data, _LENGTH_START)[0] + LENGTH_OVERHEAD != size:
         raise _not_a_batch(topic_partition, size)
-    magic, last_offset_delta, producer_id, epoch, sequence, found_count = _FIELDS.unpack_from(data, MAGIC_END - 1)
+    magic, last_offset_delta, stamped_by, epoch, sequence, found_count = _FIELDS.unpack_from(data, MAGIC_END - 1)
     if magic != _FORMAT:
         raise _not_a_batch(topic_partition, size)
     if found_count != record_count or last_offset_delta != record_count - 1:
@@ -51,22 +56,23 @@ def stamp_batch(
             hint=_DEFECT_HINT,
             parameters={"topic_partition": topic_partition, "records": record_count},
         )
-    if (producer_id, epoch, sequence) == due:
-        return data
-    if producer_id != -1:
+    if stamped_by != -1:
         raise ProtocolError(
-            f"{topic_partition}: a batch carries {SequenceStamp(producer_id, epoch, sequence)}, but {due} is due. "
+            f"{topic_partition}: a batch carries the sequence {sequence} of producer {stamped_by}, epoch {epoch}; "
+            f"without a sequence it would have got {base_sequence} of producer {producer_id}, epoch {producer_epoch}. "
             "Nothing of it was sent.",
             condition="SEQUENCE_STAMP_MISMATCH",
             hint=_DEFECT_HINT,
             parameters={"topic_partition": topic_partition},
         )
+    if base_sequence < 0:
+        return data
     batch = data if isinstance(data, bytearray) else bytearray(data)
     patch_header(
         batch,
-        producer_id=due.producer_id,
-        producer_epoch=due.producer_epoch,
-        base_sequence=due.base_sequence,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
         transactional=transactional,
     )
     return batch

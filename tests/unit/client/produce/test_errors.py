@@ -299,8 +299,6 @@ def test_every_call_after_an_error_raises_the_same_error() -> None:
     for call in (
         producer.flush,
         producer.poll,
-        lambda: producer.reserve(ORDERS_0, 1),
-        lambda: producer.next_stamp(ORDERS_0),
         lambda: producer.partition_count("orders"),
         lambda: send_numbered(producer, ORDERS_0, 2),
     ):

@@ -163,13 +163,6 @@ def test_producer_is_dropped_when_rows_were_not_flushed(pool: ProducerPool) -> N
     assert len(pool) == 0
 
 
-def test_producer_is_dropped_when_sequences_were_reserved_only(pool: ProducerPool) -> None:
-    write(pool, b"a")
-    with pool.borrow(SETTINGS) as producer:
-        producer.reserve(ORDERS_0, 1)
-    assert len(pool) == 0
-
-
 def test_write_that_was_tried_again_with_success_is_no_failure(pool: ProducerPool, cluster: MemoryCluster) -> None:
     cluster.faults.append(LOST_REPLY)
     first = write(pool, b"a")

@@ -5,19 +5,29 @@ from __future__ import annotations
 import pytest
 
 from kit.fakes.memory_cluster import ORDERS_0, batch_of
-from pyspark_kafka.client.produce.batches.sequences import SequenceStamp
 from pyspark_kafka.client.produce.stamps import stamp_batch
 from pyspark_kafka.errors import ProtocolError
+from pyspark_kafka.records.batch_header import TRANSACTIONAL, HeaderWalk
 
 
-def test_stamp_is_written_into_a_batch_without_one_and_accepted_in_a_batch_with_it() -> None:
-    due = SequenceStamp(7, 2, 100)
-    stamped = stamp_batch(ORDERS_0, batch_of(b"a", b"b", b"c"), 3, due)
-    assert stamp_batch(ORDERS_0, stamped, 3, due) is stamped
+def test_stamp_is_written_into_a_batch_without_one() -> None:
+    stamped = stamp_batch(
+        ORDERS_0, batch_of(b"a", b"b", b"c"), 3, producer_id=7, producer_epoch=2, base_sequence=100, transactional=True
+    )
+    (header,) = HeaderWalk(memoryview(stamped))
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, 100)
+    assert header.attributes & TRANSACTIONAL
     with pytest.raises(ProtocolError, match="SEQUENCE_STAMP_MISMATCH"):
-        stamp_batch(ORDERS_0, stamped, 3, SequenceStamp(7, 2, 103))
+        stamp_batch(ORDERS_0, stamped, 3, producer_id=7, producer_epoch=2, base_sequence=100)
     with pytest.raises(ProtocolError, match=r"said to hold 2 records has 3 and a last offset delta of 2"):
-        stamp_batch(ORDERS_0, stamped, 2, due)
+        stamp_batch(ORDERS_0, stamped, 2, producer_id=7, producer_epoch=2, base_sequence=100)
+
+
+def test_batch_of_a_producer_without_identity_stays_as_it_is() -> None:
+    data = batch_of(b"a")
+    unchanged = bytes(data)
+    assert stamp_batch(ORDERS_0, data, 1, producer_id=-1, producer_epoch=-1, base_sequence=-1) is data
+    assert data == unchanged
 
 
 def _old_format() -> bytearray:
@@ -33,4 +43,4 @@ def _old_format() -> bytearray:
 )
 def test_bytes_that_are_not_one_batch_are_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError, match=r"^\[RECORD_BATCH_INVALID\] orders-0: .*not one whole record batch"):
-        stamp_batch(ORDERS_0, data, 1, SequenceStamp(-1, -1, -1))
+        stamp_batch(ORDERS_0, data, 1, producer_id=-1, producer_epoch=-1, base_sequence=-1)

@@ -53,18 +53,6 @@ class PartitionQueue:
     not_before: float = 0.0
     delivered_records: int = 0
 
-    def acknowledge(self, batch: ProducerBatch) -> None:
-        """Take a delivered batch out; in a round with a failure it shows nothing: the next one still travels alone."""
-        if self.batches[0] is batch:
-            self.batches.popleft()
-        else:
-            self.batches.remove(batch)
-        if not self.draining:
-            self.confirmed = True
-            self.failures = 0
-        self.delivered_records += batch.record_count
-        self.end_attempt(batch, BatchState.ACKNOWLEDGED)
-
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """Put parts into the place of a pending batch; those behind it get the numbers that follow."""
         before = [other for other in self.batches if other.number < batch.number]
@@ -83,12 +71,6 @@ class PartitionQueue:
         if oldest.state is BatchState.PENDING:
             return oldest
         return next(batch for batch in self.batches if batch.state is BatchState.PENDING)
-
-    def may_send(self, window: int, *, idempotent: bool) -> bool:
-        """Whether a batch may be sent, apart from pauses; `window` batches may be in flight."""
-        if not self.pending or self.draining:
-            return False
-        return self.in_flight < (window if self.confirmed or not idempotent else 1)
 
     def end_attempt(self, batch: ProducerBatch, state: BatchState) -> None:
         """Note the state of a batch that is no longer in flight."""

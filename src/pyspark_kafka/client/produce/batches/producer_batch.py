@@ -17,7 +17,6 @@ ACKNOWLEDGED, SPLIT and REFUSED are final. A PENDING batch whose time is over st
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
 
     Bytes = bytes | bytearray | memoryview
-
-# Entries of final batches that are kept at least, so that they are dropped many at a time.
-_KEPT_EXPIRIES = 1_000
 
 
 class BatchState(Enum):
@@ -42,7 +38,7 @@ class BatchState(Enum):
 
 
 # Nothing happens to such a batch any more. A tuple: to look up a member in a set takes a call of Python.
-_FINAL = (BatchState.ACKNOWLEDGED, BatchState.SPLIT, BatchState.REFUSED)
+FINAL_STATES = (BatchState.ACKNOWLEDGED, BatchState.SPLIT, BatchState.REFUSED)
 
 
 @dataclass(slots=True, eq=False)
@@ -88,31 +84,3 @@ class RecordCounts:
 
     def __str__(self) -> str:
         return f"delivered {self.delivered}, not delivered {self.not_delivered}, unknown {self.unknown}"
-
-
-class Expiries:
-    """All batches by when they expire, the earliest first; final ones are dropped when they come to the front."""
-
-    def __init__(self) -> None:
-        self._entries: list[tuple[float, int, ProducerBatch]] = []
-        self._number = 0
-
-    def __len__(self) -> int:
-        """Return how many entries are kept, those of some final batches included."""
-        return len(self._entries)
-
-    def add(self, batch: ProducerBatch, pending: int) -> None:
-        """Note a batch; `pending` batches are not final."""
-        self._number += 1
-        if len(self._entries) > 2 * pending + _KEPT_EXPIRIES:
-            # One batch that waits long must not keep the entries of all that were delivered meanwhile.
-            self._entries = [entry for entry in self._entries if entry[2].state not in _FINAL]
-            heapq.heapify(self._entries)
-        heapq.heappush(self._entries, (batch.expires_at, self._number, batch))
-
-    def earliest(self) -> float | None:
-        """Return the earliest moment at which a batch expires; None if there is no batch."""
-        entries = self._entries
-        while entries and entries[0][2].state in _FINAL:
-            heapq.heappop(entries)
-        return entries[0][0] if entries else None

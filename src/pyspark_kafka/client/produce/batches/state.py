@@ -5,22 +5,26 @@ It decides, `delivery/` does. The rules of order of one partition: `partition_qu
 
 from __future__ import annotations
 
+from bisect import insort
+from collections import deque
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.produce.batches.partition_queue import MAX_IN_FLIGHT, PartitionQueue
-from pyspark_kafka.client.produce.batches.producer_batch import BatchState, Expiries, ProducerBatch, RecordCounts
+from pyspark_kafka.client.produce.batches.producer_batch import FINAL_STATES, BatchState, ProducerBatch, RecordCounts
 from pyspark_kafka.client.produce.batches.sequences import Sequences
 from pyspark_kafka.client.produce.batches.verdicts import Verdict, judge_code, proves_absence
 from pyspark_kafka.counters import COUNTERS, RETRIES
 from pyspark_kafka.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from pyspark_kafka.client.retry import Backoff
     from pyspark_kafka.model import TopicPartition
 
     Bytes = bytes | bytearray | memoryview
+
+
+# Final batches that are kept at least among those that expire, so that they are dropped many at a time.
+_KEPT_EXPIRIES = 1_000
 
 
 class ProducerState:
@@ -40,6 +44,8 @@ class ProducerState:
         delivered_records: records acknowledged in this task.
         delivered_bytes: bytes acknowledged in this task.
         delivered_batches: batches acknowledged in this task.
+        ready: the partitions that have something to send and wait for nothing but, perhaps, the end of a pause. The
+            others wait for responses: with a thousand partitions most wait, and each `send` looks for what it may send.
         retries: how often a batch was sent again in this task.
 
     Source: KIP-98, KIP-360; Kafka `ProducerStateManager`, `ProducerAppendInfo`.
@@ -64,10 +70,9 @@ class ProducerState:
         self._partitions: dict[TopicPartition, PartitionQueue] = {}
         # Partitions with something to send, in the order they got it: fairness, and no walk over idle partitions.
         self._pending: dict[TopicPartition, None] = {}
-        # Those of them that may send now or after a pause; the others wait for responses. With a thousand partitions
-        # most wait, and each `send` looks for what it may send.
-        self._ready: dict[TopicPartition, None] = {}
-        self._expiries = Expiries()
+        self.ready: dict[TopicPartition, None] = {}
+        # By when they expire; final ones are dropped when they come to the front.
+        self._expiries: deque[ProducerBatch] = deque()
         self.unacknowledged = 0
 
     def begin_task(self) -> None:
@@ -76,9 +81,9 @@ class ProducerState:
         Leaders may have forgotten them since, so the next batch of each partition travels alone again.
 
         Raises:
-            ProtocolError: batches are not acknowledged, or sequences reserved and not used.
+            ProtocolError: batches are not acknowledged.
         """
-        if self.unacknowledged or self.sequences.unused_reservation() is not None:
+        if self.unacknowledged:
             raise ProtocolError(
                 f"{self.unacknowledged} record batches are not acknowledged, so no other task can go on.",
                 condition="PRODUCER_NOT_REUSABLE",
@@ -89,10 +94,9 @@ class ProducerState:
     # -- what to send
 
     def append(
-        self, topic_partition: TopicPartition, data: Bytes, record_count: int, *, expires_at: float
+        self, topic_partition: TopicPartition, data: Bytes, record_count: int, base_sequence: int, *, expires_at: float
     ) -> ProducerBatch:
-        """Queue a batch behind the others of its partition; its stamp is the one of `Sequences.expected_stamp`."""
-        base_sequence = self.sequences.take(topic_partition, record_count)
+        """Queue a batch behind the others of its partition; none that was queued before expires later."""
         partition = self._partitions.get(topic_partition) or self._partition(topic_partition)
         number = partition.next_number
         batch = ProducerBatch(topic_partition, data, record_count, base_sequence, expires_at, len(data), number)
@@ -101,22 +105,23 @@ class ProducerState:
         partition.pending += 1
         self._pending[topic_partition] = None
         self._sort(topic_partition, partition)
-        self._expiries.add(batch, self.unacknowledged)
+        if len(self._expiries) > 2 * self.unacknowledged + _KEPT_EXPIRIES:
+            # One batch that waits long must not keep the entries of all that were delivered meanwhile.
+            self._expiries = deque(other for other in self._expiries if other.state not in FINAL_STATES)
+        self._expiries.append(batch)
         self.unacknowledged += 1
         self.unacknowledged_bytes += batch.size
         return batch
-
-    def ready_partitions(self) -> Collection[TopicPartition]:
-        """Return the partitions that have something to send and wait for nothing but, perhaps, the end of a pause."""
-        return self._ready
 
     def sendable(self, topic_partition: TopicPartition, now: float) -> ProducerBatch | None:
         """Return the batch of this partition to send now; None if there is none, or it has to wait."""
         partition = self._partitions[topic_partition]
         # Ready ones may send, apart from pauses.
-        if now < partition.not_before or topic_partition not in self._ready:
+        if now < partition.not_before or topic_partition not in self.ready:
             return None
-        batch = partition.first_pending()
+        batch = partition.batches[0]
+        if batch.state is not BatchState.PENDING:
+            batch = partition.first_pending()
         if self._idempotent and batch.number - partition.batches[0].number >= MAX_IN_FLIGHT:
             return None
         return batch
@@ -133,7 +138,7 @@ class ProducerState:
         partition.pending -= 1
         # To the end of the line: a partition with much to send does not starve the others.
         del self._pending[batch.topic_partition]
-        self._ready.pop(batch.topic_partition, None)
+        self.ready.pop(batch.topic_partition, None)
         if partition.pending:
             self._pending[batch.topic_partition] = None
             self._sort(batch.topic_partition, partition)
@@ -147,11 +152,13 @@ class ProducerState:
         """Note whether a partition may send, apart from pauses; called after each change."""
         if not partition.pending:
             self._pending.pop(topic_partition, None)
-            self._ready.pop(topic_partition, None)
-        elif partition.may_send(self._window, idempotent=self._idempotent):
-            self._ready.setdefault(topic_partition)
+            self.ready.pop(topic_partition, None)
+        elif partition.draining or partition.in_flight >= (
+            self._window if partition.confirmed or not self._idempotent else 1
+        ):
+            self.ready.pop(topic_partition, None)
         else:
-            self._ready.pop(topic_partition, None)
+            self.ready.setdefault(topic_partition)
 
     # -- what a response changes
 
@@ -167,9 +174,20 @@ class ProducerState:
         return judge_code(code, retriable=retriable, oldest=oldest)
 
     def acknowledge(self, batch: ProducerBatch) -> None:
-        """Forget a delivered batch."""
+        """Forget a delivered batch; in a round with a failure it shows nothing: the next one still travels alone."""
         partition = self._partitions[batch.topic_partition]
-        partition.acknowledge(batch)
+        if partition.batches[0] is batch:
+            partition.batches.popleft()
+        else:
+            partition.batches.remove(batch)
+        if not partition.draining:
+            partition.confirmed = True
+            partition.failures = 0
+        partition.delivered_records += batch.record_count
+        batch.state = BatchState.ACKNOWLEDGED
+        partition.in_flight -= 1
+        if not partition.in_flight:
+            partition.draining = False
         if partition.pending:
             self._sort(batch.topic_partition, partition)
         batch.data = b""
@@ -209,7 +227,7 @@ class ProducerState:
             part = ProducerBatch(topic_partition, data, records, sequence, batch.expires_at, len(data))
             part.maybe_appended = batch.maybe_appended
             made.append(part)
-            self._expiries.add(part, self.unacknowledged)
+            insort(self._expiries, part, key=lambda other: other.expires_at)
             sequence = self.sequences.following(sequence, records)
         partition.replace(batch, made)
         partition.not_before = 0.0
@@ -242,21 +260,21 @@ class ProducerState:
 
     def next_attempt_at(self, now: float) -> float | None:
         """Return the earliest end of a pause among partitions with something to send; None if none pauses."""
-        pauses = (self._partitions[topic_partition].not_before for topic_partition in self._ready)
+        pauses = (self._partitions[topic_partition].not_before for topic_partition in self.ready)
         return min((until for until in pauses if until > now), default=None)
 
     def next_expiry(self) -> float | None:
-        """Return the earliest moment at which a batch has waited too long."""
-        return self._expiries.earliest()
+        """Return the earliest moment at which a batch has waited too long; None if there is no batch."""
+        expiries = self._expiries
+        while expiries and expiries[0].state in FINAL_STATES:
+            expiries.popleft()
+        return expiries[0].expires_at if expiries else None
 
     def first_expired(self, now: float) -> ProducerBatch | None:
         """Return a batch, of a partition with something to send, whose time for delivery is over.
 
         Batches of a partition expire in their order. Those in flight are given up with their requests.
         """
-        earliest = self.next_expiry()
-        if earliest is None or earliest > now:
-            return None
         for topic_partition in self._pending:
             batch = self._partitions[topic_partition].batches[0]
             if batch.expires_at <= now:

@@ -24,6 +24,9 @@ class Failures:
     Args:
         parts: what the objects of a delivery share.
         lanes: closed when their connections fail.
+
+    Attributes:
+        last: why, and at which broker, the last attempt of a partition failed.
     """
 
     def __init__(self, parts: DeliveryParts, lanes: ProduceLanes) -> None:
@@ -31,25 +34,16 @@ class Failures:
         self._lanes = lanes
         # The pauses between look-ups of leaders, and between connections to a broker.
         self._backoff = parts.client.backoff()
-        # Why, and at which broker, a partition's last attempt failed.
-        self._last: dict[TopicPartition, tuple[ConnectorError, str | None]] = {}
-
-    def last(self, topic_partition: TopicPartition) -> tuple[ConnectorError, str | None] | None:
-        """Return why, and at which broker, the last attempt of a partition failed."""
-        return self._last.get(topic_partition)
+        self.last: dict[TopicPartition, tuple[ConnectorError, str | None]] = {}
 
     def first_failed(self) -> TopicPartition | None:
         """Return a partition whose last attempt failed, if there is one."""
-        return next(iter(self._last), None)
+        return next(iter(self.last), None)
 
     def note(self, topic_partition: TopicPartition, error: ConnectorError, broker: str | None) -> None:
         """Note why an attempt failed."""
-        self._last[topic_partition] = (error, broker)
+        self.last[topic_partition] = (error, broker)
         self._parts.waiting.failed(error)
-
-    def forget(self, topic_partition: TopicPartition) -> None:
-        """Forget the failure of a partition: one of its batches is acknowledged."""
-        self._last.pop(topic_partition, None)
 
     def note_leaders_found(self) -> None:
         """Begin with short pauses again."""

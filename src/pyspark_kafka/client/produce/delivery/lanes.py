@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.net.connection import Connection
@@ -88,26 +86,15 @@ class ProduceLanes:
         client: the cluster; not used by anyone else meanwhile.
 
     Attributes:
+        by_broker: the open lanes.
         connecting: how many connections are being made.
     """
 
     def __init__(self, client: KafkaClient) -> None:
         self._client = client
-        self._lanes: dict[int, ProduceLane] = {}
+        self.by_broker: dict[int, ProduceLane] = {}
         self._dials = client.dials()
         self.connecting = 0
-
-    def __iter__(self) -> Iterator[ProduceLane]:
-        """Return the open lanes; none may be opened or closed meanwhile."""
-        return iter(self._lanes.values())
-
-    def __len__(self) -> int:
-        """Return how many lanes are open."""
-        return len(self._lanes)
-
-    def get(self, broker_id: int) -> ProduceLane | None:
-        """Return the lane of a broker, if it is open."""
-        return self._lanes.get(broker_id)
 
     def is_connecting(self, broker_id: int) -> bool:
         """Whether a connection to this broker is being made."""
@@ -158,28 +145,28 @@ class ProduceLanes:
     def remove(self, lane: ProduceLane) -> list[InFlightRequest]:
         """Close a lane with its connection; return its requests, whose outcome is unknown."""
         lane.connection.close()
-        self._lanes.pop(lane.broker_id, None)
+        self.by_broker.pop(lane.broker_id, None)
         requests, lane.requests = list(lane.requests), deque()
         return requests
 
     def rest(self, lane: ProduceLane) -> None:
         """Close a lane with nothing in flight; its connection goes back to the client."""
-        del self._lanes[lane.broker_id]
+        del self.by_broker[lane.broker_id]
         self._client.connections.give_back(lane.broker_id, lane.connection)
 
     def close(self) -> None:
         """Return the connections to the client, and give up those that are being made."""
         self._dials.close()
         self.connecting = 0
-        lanes, self._lanes = list(self), {}
+        lanes, self.by_broker = list(self.by_broker.values()), {}
         for lane in lanes:
             self._client.connections.give_back(lane.broker_id, lane.connection)
 
     def close_connections(self) -> None:
         """Close all connections: a request may be half sent."""
-        for lane in self._lanes.values():
+        for lane in self.by_broker.values():
             lane.connection.close()
 
     def _add(self, broker_id: int, connection: Connection) -> ProduceLane:
-        lane = self._lanes[broker_id] = ProduceLane(broker_id, connection)
+        lane = self.by_broker[broker_id] = ProduceLane(broker_id, connection)
         return lane

@@ -43,6 +43,7 @@ class DeliveryLoop:
 
     Attributes:
         lanes: the connections.
+        unseen_bytes: queued since pending batches were last looked through.
     """
 
     def __init__(self, parts: DeliveryParts) -> None:
@@ -51,22 +52,15 @@ class DeliveryLoop:
         self._failures = Failures(parts, self.lanes)
         most = parts.options.max_request_size // 2
         self._worth_a_request = most if parts.bulk else min(_WORTH_A_REQUEST_BYTES, most)
-        # Queued since pending batches were last looked through.
-        self._unseen_bytes = 0
+        # The same for all transactions of an owner.
+        self._transactional_id, self._max_version = parts.mode.transactional_id, parts.mode.max_produce_version
+        self.unseen_bytes = 0
         self._receiver = Receiver(parts, self.lanes, self._failures)
-
-    def add(self, topic_partition: TopicPartition, data: Bytes, record_count: int) -> None:
-        """Queue a stamped batch; it is cut if its topic is known to take no batch as large."""
-        expires_at = self._clock.now() + self._parts.options.delivery_timeout_ms / 1000
-        batch = self._state.append(topic_partition, data, record_count, expires_at=expires_at)
-        self._unseen_bytes += batch.size
-        if self._parts.limits.learned and not self._parts.limits.fits(batch):
-            self._state.split(batch, self._parts.limits.cut(batch))
 
     @property
     def fills_a_request(self) -> bool:
         """Whether the batches that were queued since the last step fill a request."""
-        return self._unseen_bytes >= self._worth_a_request
+        return self.unseen_bytes >= self._worth_a_request
 
     def step(self, *, everything: bool, wait: bool) -> None:
         """Take responses, give up what is late, send what can be sent.
@@ -81,15 +75,17 @@ class DeliveryLoop:
         """
         heard = self._take_connected() if self.lanes.connecting else False
         heard |= self._receiver.take_arrived()
-        heard |= self._receiver.leave_silent()
         now = self._clock.wall()
-        late = self._state.first_expired(self._clock.now())
+        expiry = self._state.next_expiry()
+        late = None
+        if expiry is not None and expiry <= now - self._clock.outside_s:
+            late = self._state.first_expired(now - self._clock.outside_s)
         if late is not None:
-            cause, broker = self._failures.last(late.topic_partition) or self._why_unconnected(late)
+            cause, broker = self._failures.last.get(late.topic_partition) or self._why_unconnected(late)
             timeout_ms = self._parts.options.delivery_timeout_ms
             raise produce_errors.expired(self._state, late, timeout_ms, broker, cause) from cause
         # In bulk, to look through pending batches for each small one would take longer than sending it.
-        is_due = not self._parts.bulk or self._unseen_bytes * _BULK_LOOKS >= self._worth_a_request
+        is_due = not self._parts.bulk or self.unseen_bytes * _BULK_LOOKS >= self._worth_a_request
         sent = (everything or heard or is_due) and self._dispatch(now, everything=everything)
         if wait and not heard and not sent:
             self._wait(now)
@@ -104,10 +100,11 @@ class DeliveryLoop:
             DeliveryError: a batch was refused.
         """
         ends_at = self._clock.wall() + seconds
-        while (listening := [lane for lane in self.lanes if lane.requests]) and self._clock.wall() < ends_at:
+        lanes = self.lanes.by_broker
+        while (listening := [lane for lane in lanes.values() if lane.requests]) and self._clock.wall() < ends_at:
             for request in [request for lane in listening for request in lane.requests]:
                 request.ends_at = min(request.ends_at, ends_at)
-            if not self._receiver.take_arrived():
+            if not self._receiver.take_arrived(leaves=False):
                 self._listen(listening, max(0.0, ends_at - self._clock.wall()))
         return not self._state.counts().unknown
 
@@ -138,7 +135,7 @@ class DeliveryLoop:
         for broker_id, error in taken:
             if error is None:
                 continue
-            pending = [tp for tp in self._state.ready_partitions() if self._parts.leaders.known.get(tp) == broker_id]
+            pending = [tp for tp in self._state.ready if self._parts.leaders.known.get(tp) == broker_id]
             if pending:
                 self._failures.put_off_unconnected(broker_id, pending, error)
         return bool(taken)
@@ -149,12 +146,13 @@ class DeliveryLoop:
         Returns:
             Whether something was sent, or found out.
         """
-        self._unseen_bytes = 0
+        self.unseen_bytes = 0
         leaders = self._parts.leaders.known
-        if not everything and len(self.lanes) and not any(self._has_room(lane, now) for lane in self.lanes):
+        lanes = self.lanes.by_broker.values()
+        if not everything and lanes and not any(self._has_room(lane, now) for lane in lanes):
             return False  # a look through what is pending would find nothing to do
         sent = False
-        while ready := self._state.ready_partitions():
+        while ready := self._state.ready:
             by_broker: dict[int, list[ProducerBatch]] = {}
             leaderless: list[TopicPartition] = []
             for topic_partition in ready:
@@ -181,10 +179,10 @@ class DeliveryLoop:
         return len(lane.requests) < self._parts.options.max_in_flight and now >= lane.throttled_until
 
     def _dispatch_to(self, broker_id: int, batches: list[ProducerBatch], now: float, *, everything: bool) -> bool:
-        lane = self.lanes.get(broker_id)
+        lane = self.lanes.by_broker.get(broker_id)
         if lane is not None and not self._has_room(lane, now):
             return False
-        if lane is not None and lane.connection.session_is_old:
+        if lane is not None and lane.connection.session is not None and lane.connection.session_is_old:
             if lane.requests:
                 return False  # they are responded to first, then the login is repeated
             self.lanes.rest(lane)
@@ -216,23 +214,22 @@ class DeliveryLoop:
             return None
 
     def _send_request(self, lane: ProduceLane, batches: list[ProducerBatch]) -> None:
-        frame = ProduceFrame(
-            self._parts.options.acks,
-            self._parts.options.request_timeout_ms,
-            [(batch.topic_partition, batch.data) for batch in batches],
-            self._parts.mode.transactional_id,
-        )
         now = self._clock.wall()
         ends_at = now + self._parts.options.request_timeout_ms / 1000
-        sent = {}
+        sent: dict[TopicPartition, ProducerBatch] = {}
+        entries: list[tuple[TopicPartition, Bytes]] = []
         for batch in batches:
             sent[batch.topic_partition] = batch
-            ends_at = min(ends_at, self._clock.on_the_wall(batch.expires_at))
+            entries.append((batch.topic_partition, batch.data))
+            ends_at = min(ends_at, batch.expires_at + self._clock.outside_s)
             self._state.mark_sent(batch)
+        frame = ProduceFrame(
+            self._parts.options.acks, self._parts.options.request_timeout_ms, entries, self._transactional_id
+        )
         lane.requests.append(InFlightRequest(sent, ends_at, now))
         try:
             timeout_ms = max(1.0, (ends_at - now) * 1000)
-            lane.connection.send(frame, max_version=self._parts.mode.max_produce_version, timeout_ms=timeout_ms)
+            lane.connection.send(frame, max_version=self._max_version, timeout_ms=timeout_ms)
         except ConnectorError as error:
             self._failures.lose(lane, error)
             if decide(error).action is RetryAction.FAIL:
@@ -276,16 +273,16 @@ class DeliveryLoop:
             now: by which it was decided that nothing can be sent. A pause that has ended since is over at once; by a
                 later look at the clock it would be no reason to wake.
         """
-        listening = [lane for lane in self.lanes if lane.requests]
+        listening = [lane for lane in self.lanes.by_broker.values() if lane.requests]
         until = [min(lane.ends_at, lane.look_at) for lane in listening]
-        until += [lane.throttled_until for lane in self.lanes if lane.throttled_until > now]
+        until += [lane.throttled_until for lane in self.lanes.by_broker.values() if lane.throttled_until > now]
         pause = self._state.next_attempt_at(now)
         if pause is not None:
             until.append(pause)
         expiry = self._state.next_expiry()
-        if expiry is not None and self._clock.on_the_wall(expiry) > now:
+        if expiry is not None and expiry + self._clock.outside_s > now:
             # One that has expired is in flight, and is given up with its request.
-            until.append(self._clock.on_the_wall(expiry))
+            until.append(expiry + self._clock.outside_s)
         timeout_s = max(0.0, min(until, default=now) - self._clock.wall())
         if not listening and self.lanes.connecting:
             self.lanes.wait_connected(timeout_s)

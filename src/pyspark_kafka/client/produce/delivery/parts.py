@@ -61,26 +61,16 @@ class DeliveryClock:
     Attributes:
         wall: returns the seconds on the wall; requests, throttles and pauses end by it.
         sleep: waits seconds on the wall.
+        outside_s: how much later it is on the wall, if a call does not end before.
+        left_at: when the last call ended, on the wall.
     """
 
     def __init__(self, wall: Callable[[], float], sleep: Callable[[float], None]) -> None:
         self.wall = wall
         self.sleep = sleep
-        self._outside_s = 0.0
-        self._left_at = wall()
-
-    def enter(self) -> None:
-        """Begin a call."""
-        self._outside_s += self.wall() - self._left_at
-
-    def leave(self) -> None:
-        """End a call."""
-        self._left_at = self.wall()
+        self.outside_s = 0.0
+        self.left_at = wall()
 
     def now(self) -> float:
         """Return the seconds, inside of a call."""
-        return self.wall() - self._outside_s
-
-    def on_the_wall(self, moment: float) -> float:
-        """Return a moment of this clock as one of the clock on the wall, if the call does not end before."""
-        return moment + self._outside_s
+        return self.wall() - self.outside_s

@@ -44,14 +44,18 @@ class Receiver:
         self.last_offsets: dict[TopicPartition, int] = {}
         self.first_offsets: dict[TopicPartition, int] = {}
 
-    def take_arrived(self) -> bool:
+    def take_arrived(self, *, leaves: bool = True) -> bool:
         """Take every response that has arrived; close connections that are silent for too long.
+
+        Args:
+            leaves: whether brokers that are silent are left if others lead by now; see `_leave`.
 
         Returns:
             Whether something has happened.
         """
         heard = False
-        for lane in list(self._lanes):
+        silent: list[ProduceLane] = []
+        for lane in list(self._lanes.by_broker.values()):
             while lane.requests:
                 try:
                     response = lane.connection.receive(None)
@@ -63,15 +67,20 @@ class Receiver:
                     lane.heard_at = self._clock.wall()
                     self._take_response(lane, lane.requests.popleft(), response)
                 heard = True
-            if lane.requests and lane.ends_at <= self._clock.wall():
+            if not lane.requests:
+                continue
+            now = self._clock.wall()
+            if lane.ends_at <= now:
                 timeout = Deadline(self._parts.options.request_timeout_ms, clock=self._clock.wall)
                 self._failures.lose(
                     lane, timeout.error(f"Waiting for {lane.connection.address} to acknowledge a write")
                 )
                 heard = True
-        return heard
+            elif leaves and lane.look_at <= now:
+                silent.append(lane)
+        return (bool(silent) and self._leave(silent)) or heard
 
-    def leave_silent(self) -> bool:
+    def _leave(self, silent: list[ProduceLane]) -> bool:
         """Ask the cluster who leads what silent brokers were sent; leave those of which others lead some of it now.
 
         A broker that stands still, or is gone without closing its connections, tells nobody. Its batches are sent to
@@ -81,9 +90,6 @@ class Receiver:
             Whether a broker was left.
         """
         now = self._clock.wall()
-        silent = [lane for lane in self._lanes if lane.requests and lane.look_at <= now]
-        if not silent:
-            return False
         for lane in silent:
             lane.looked_at = now
         sent = {lane.broker_id: [tp for request in lane.requests for tp in request.batches] for lane in silent}
@@ -113,10 +119,16 @@ class Receiver:
             batch = request.batches.pop(part.topic_partition, None)
             if batch is None:
                 continue  # not part of the request, or listed twice: docs/internals/fetch-rules.md, R14
-            if part.code == ErrorCode.NONE:
-                self._acknowledge(batch, part)
+            verdict = Verdict.DELIVERED
+            if part.code != ErrorCode.NONE:
+                verdict = self._take_failure(batch, part, address, now)
+            if verdict is Verdict.DELIVERED:
+                self._state.acknowledge(batch)
+                self._failures.last.pop(batch.topic_partition, None)
+                self.last_offsets[batch.topic_partition] = part.base_offset
+                self.first_offsets.setdefault(batch.topic_partition, part.base_offset)
                 delivered = True
-            elif self._take_failure(batch, part, address, now) is Verdict.FATAL:
+            elif verdict is Verdict.FATAL:
                 fatal = fatal or (batch, part)
         if delivered:
             self._parts.waiting.progress()
@@ -144,12 +156,6 @@ class Receiver:
                 transactional_id=self._parts.mode.transactional_id,
             )
 
-    def _acknowledge(self, batch: ProducerBatch, part: ProducePartitionResponse) -> None:
-        self._state.acknowledge(batch)
-        self._failures.forget(part.topic_partition)
-        self.last_offsets[part.topic_partition] = part.base_offset
-        self.first_offsets.setdefault(part.topic_partition, part.base_offset)
-
     def _take_failure(self, batch: ProducerBatch, part: ProducePartitionResponse, address: str, now: float) -> Verdict:
         """Tell the state machine about an error code for one batch; FATAL if the producer has failed with it."""
         topic_partition, code = batch.topic_partition, part.code
@@ -157,14 +163,13 @@ class Receiver:
         verdict = self._state.judge(batch, code, retriable=kind.retriable)
         if verdict is Verdict.DELIVERED:
             # The broker has it from an earlier attempt.
-            self._acknowledge(batch, part)
-            self._parts.waiting.progress()
-        elif self._parts.limits.splittable(batch, code):
+            return verdict
+        if self._parts.limits.splittable(batch, code):
             self._state.fail(batch, now, code)
             self._parts.limits.refused(batch)
             self._state.split(batch, self._parts.limits.cut(batch))
             return Verdict.RETRY
-        elif verdict is Verdict.FATAL:
+        if verdict is Verdict.FATAL:
             self._state.refuse(batch, code)
         else:
             self._state.fail(batch, now, code)

@@ -76,13 +76,9 @@ def test_sequences_of_parts_continue_as_those_of_the_whole_batch() -> None:
     cluster.max_message_bytes = 4_000
     (data, values), (later, more) = large_batches(2)
     with make_producer(cluster) as producer:
-        # Reserved as wholes, as a caller does that encodes with stamps.
-        for records in (len(values), len(more)):
-            producer.reserve(ORDERS_0, records)
         producer.send(ORDERS_0, data, len(values))
         producer.send(ORDERS_0, later, len(more))
         producer.flush()
-        assert producer.next_stamp(ORDERS_0).base_sequence == len(values) + len(more)
     assert cluster.values(0) == [*values, *more]
     assert cluster.sequences(0)[-1][1] == len(values) + len(more) - 1
 

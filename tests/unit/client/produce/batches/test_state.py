@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from kit.fakes.logs import Sequences
 from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch, RecordCounts
-from pyspark_kafka.client.produce.batches.sequences import SEQUENCE_LIMIT, SequenceStamp
+from pyspark_kafka.client.produce.batches.sequences import SEQUENCE_LIMIT
 from pyspark_kafka.client.produce.batches.state import ProducerState
 from pyspark_kafka.client.produce.batches.verdicts import Verdict
 from pyspark_kafka.client.retry import Backoff
-from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.model import TopicPartition
 
 TP = TopicPartition("orders", 3)
@@ -38,12 +37,13 @@ def make_state(*, idempotent: bool = True, max_in_flight: int = 5) -> ProducerSt
 
 def add(state: ProducerState, *counts: int, topic_partition: TopicPartition = TP, expires_at: float = 1e9) -> None:
     for count in counts:
-        state.append(topic_partition, bytes(count), count, expires_at=expires_at)
+        sequence = state.sequences.take(topic_partition, count)
+        state.append(topic_partition, bytes(count), count, sequence, expires_at=expires_at)
 
 
 def send_all(state: ProducerState, now: float = 0.0) -> list[ProducerBatch]:
     sent = []
-    for topic_partition in list(state.ready_partitions()):
+    for topic_partition in list(state.ready):
         while (batch := state.sendable(topic_partition, now)) is not None:
             state.mark_sent(batch)
             sent.append(batch)
@@ -59,44 +59,20 @@ def confirmed_state(**options: int) -> ProducerState:
 
 
 def test_sequences_count_records_of_each_partition_from_zero() -> None:
-    state = make_state()
-    add(state, 3, 5)
-    add(state, 2, topic_partition=OTHER)
-    assert state.sequences.next_stamp(TP) == SequenceStamp(77, 0, 8)
-    assert state.sequences.next_stamp(OTHER) == SequenceStamp(77, 0, 2)
+    sequences = make_state().sequences
+    assert [sequences.take(TP, count) for count in (3, 5, 1)] == [0, 3, 8]
+    assert [sequences.take(OTHER, count) for count in (2, 1)] == [0, 2]
+    assert len(sequences) == 2
 
 
 def test_sequence_continues_with_zero_after_the_highest() -> None:
-    state = make_state()
-    state.sequences.reserve(TP, SEQUENCE_LIMIT - 2)
-    assert state.sequences.reserve(TP, 5).base_sequence == SEQUENCE_LIMIT - 2
-    assert state.sequences.next_stamp(TP).base_sequence == 3
+    sequences = make_state().sequences
+    assert [sequences.take(TP, count) for count in (SEQUENCE_LIMIT - 2, 5, 1)] == [0, SEQUENCE_LIMIT - 2, 3]
 
 
 def test_producer_without_idempotence_has_no_sequences() -> None:
-    state = make_state(idempotent=False)
-    add(state, 3)
-    assert state.sequences.next_stamp(TP) == SequenceStamp(-1, -1, -1)
-    assert state.sequences.reserve(TP, 1) == SequenceStamp(-1, -1, -1)
-
-
-def test_batches_take_reservations_in_their_order() -> None:
-    state = make_state()
-    assert state.sequences.reserve(TP, 3).base_sequence == 0
-    assert state.sequences.reserve(TP, 4).base_sequence == 3
-    assert state.sequences.unused_reservation() == (TP, SequenceStamp(77, 0, 0))
-    first = state.append(TP, b"abc", 3, expires_at=1)
-    second = state.append(TP, b"abcd", 4, expires_at=1)
-    assert (first.base_sequence, second.base_sequence) == (0, 3)
-    assert state.sequences.unused_reservation() is None
-    assert state.append(TP, b"x", 1, expires_at=1).base_sequence == 7
-
-
-def test_batch_of_another_size_than_reserved_is_refused() -> None:
-    state = make_state()
-    state.sequences.reserve(TP, 3)
-    with pytest.raises(ProtocolError, match=r"SEQUENCE_RESERVATION_MISMATCH.* of 2 records .* where 3 were reserved"):
-        state.append(TP, b"ab", 2, expires_at=1)
+    sequences = make_state(idempotent=False).sequences
+    assert [sequences.take(TP, count) for count in (3, 1)] == [-1, -1]
 
 
 def test_first_batch_of_a_partition_travels_alone() -> None:
@@ -261,7 +237,7 @@ def test_partition_with_much_to_send_goes_to_the_end_of_the_line() -> None:
     batch = state.sendable(TP, 0.0)
     assert batch is not None
     state.mark_sent(batch)
-    assert list(state.ready_partitions()) == [OTHER, TP]
+    assert list(state.ready) == [OTHER, TP]
 
 
 def test_bytes_are_counted_until_they_are_acknowledged() -> None:
@@ -294,8 +270,8 @@ class World:
         self.wire = Wire()
         self.lost: list[Wire] = []
         if first_sequence:
-            self.state.sequences.reserve(TP, first_sequence)
-            self.state.append(TP, b"", first_sequence, expires_at=1e18)
+            self.state.sequences.take(TP, first_sequence)
+            self.state.append(TP, b"", first_sequence, 0, expires_at=1e18)
         for count in counts:
             add(self.state, count, expires_at=1e18)
         self.expected = [batch.base_sequence for batch in self._batches()]
@@ -396,28 +372,28 @@ def test_partitions_that_wait_for_responses_are_not_looked_at_again_and_again() 
     state = ProducerState(idempotent=True, backoff=BACKOFF)
     state.sequences.identify(1, 0)
     places = [TopicPartition("wide", number) for number in range(1_000)]
-    for _ in range(2):
+    for number in range(2):
         for place in places:
-            state.append(place, b"x", 1, expires_at=10.0)
+            state.append(place, b"x", 1, number, expires_at=10.0)
     first = send_all(state)
     # Each partition's second batch waits for its first one: a `send` has nothing to walk over.
     assert len(first) == 1_000
-    assert list(state.ready_partitions()) == []
+    assert list(state.ready) == []
     state.acknowledge(first[7])
-    assert list(state.ready_partitions()) == [places[7]]
+    assert list(state.ready) == [places[7]]
     # A failure lets it wait, and when its attempts have ended it may be sent again.
     state.fail(first[8], 0.0)
-    assert list(state.ready_partitions()) == [places[7], places[8]]
+    assert list(state.ready) == [places[7], places[8]]
     assert state.next_attempt_at(0.0) == 0.1
 
 
 def test_pending_batch_does_not_keep_the_batches_delivered_after_it() -> None:
     state = ProducerState(idempotent=True, backoff=BACKOFF)
     state.sequences.identify(1, 0)
-    stuck = state.append(TopicPartition("wide", 0), b"stuck", 1, expires_at=1.0)
+    stuck = state.append(TopicPartition("wide", 0), b"stuck", 1, 0, expires_at=1.0)
     state.mark_sent(stuck)
     for number in range(10_000):
-        batch = state.append(TopicPartition("wide", 1), b"bytes", 1, expires_at=2.0 + number)
+        batch = state.append(TopicPartition("wide", 1), b"bytes", 1, number, expires_at=2.0 + number)
         state.mark_sent(batch)
         state.acknowledge(batch)
         assert batch.data == b""
@@ -426,3 +402,17 @@ def test_pending_batch_does_not_keep_the_batches_delivered_after_it() -> None:
     state.fail(stuck, 0.5)
     assert state.first_expired(0.9) is None
     assert state.first_expired(1.0) is stuck
+
+
+def test_parts_of_a_batch_expire_when_it_would_have() -> None:
+    state = confirmed_state()
+    add(state, 4, expires_at=2.0)
+    add(state, 1, topic_partition=OTHER, expires_at=3.0)
+    batch = state.sendable(TP, 0.0)
+    assert batch is not None
+    state.split(batch, [(b"x", 1), (b"xxx", 3)])
+    assert state.next_expiry() == 2.0
+    for part in send_all(state):
+        if part.topic_partition == TP:
+            state.acknowledge(part)
+    assert state.next_expiry() == 3.0
