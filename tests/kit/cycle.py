@@ -228,8 +228,9 @@ class _Answers:
         initialize = Connection.__init__
 
         def noted(connection: Connection, *arguments: Any, **named: Any) -> None:
-            self._connections.append(connection)
             initialize(connection, *arguments, **named)
+            # Behind it: another thread makes the connection, and this one asks each that is noted for its requests.
+            self._connections.append(connection)
 
         with patch.object(Connection, "__init__", noted):
             yield
