@@ -42,11 +42,8 @@
 | a continuous query without Spark, threads or clock | `fakes/simulated_query.py` |
 | its lanes; its source, sink and checkpoint | `fakes/simulated_lane.py`, `fakes/simulated_ends.py` |
 | the same with transactions, without Kafka | `fakes/simulated_transactions.py` |
-<<<<<<< HEAD
 | the same with state, without Kafka | `fakes/simulated_state.py` |
-=======
 | micro-batches whose tasks publish, without Spark and Kafka | `fakes/simulated_task_commits.py` |
->>>>>>> 1bd6097c (Let the tasks of an exactly-once micro-batch publish)
 | the log of a partition in both of them, record batches for it | `fakes/logs.py` |
 | a schema registry with Confluent's API that misbehaves | `fakes/schema_registry.py` |
 | an https server of tokens that misbehaves | `fakes/token_endpoint.py` |
@@ -60,7 +57,7 @@
 | a module of an example in a query | `programs/by_value.py` |
 | the command line in this process | `programs/cli.py` |
 | a standalone cluster of Spark: a master, workers to start and to kill | `programs/cluster.py` |
-| a program that `spark-submit` starts on a cluster, archives for it | `programs/submitted.py` |
+| `spark-submit`, an archive of the package for it, a Python without the package | `programs/submitted.py` |
 | a driver that is killed within a commit | `programs/dying_driver.py` |
 | a query that waits where a test wants it to | `programs/held_query.py` |
 | the steps of a query until its first batch | `programs/first_batch.py` |

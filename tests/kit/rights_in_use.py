@@ -102,10 +102,6 @@ class Trial:
         rows = sum(each.num_rows for part in batch.planInputPartitions() for each in drain(factory.createReader(part)))
         assert rows == 1
 
-    def read_pattern(self) -> None:
-        """Read by a pattern."""
-        self.read_batch(subscribePattern=f"^{self.names[SOURCE]}$")
-
     def read_assigned(self) -> None:
         """Read listed partitions."""
         self.read_batch(assign=json.dumps({self.names[SOURCE]: [0]}))

@@ -144,11 +144,6 @@ class TokenEndpoint:
         return f"https://127.0.0.1:{self.port}{TOKEN_PATH}"
 
     @property
-    def keys_url(self) -> str:
-        """Where the keys are that prove tokens."""
-        return f"https://127.0.0.1:{self.port}{KEYS_PATH}"
-
-    @property
     def trusted(self) -> Path:
         """The file of the authority to trust."""
         return self._authority.file
