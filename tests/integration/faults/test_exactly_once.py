@@ -24,7 +24,7 @@ from pyspark_kafka.formats.wire_format import CONFLUENT
 from pyspark_kafka.spark.writers import SparkMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -41,6 +41,28 @@ def make_world(tmp_path: Path) -> Callable[..., World]:
     return make
 
 
+def kill_at_all(world: World, chains: Sequence[tuple[str, ...]]) -> None:
+    """Kill a process at each point of the first chain in batch 0, of the second in batch 1, and so on."""
+    stops = [
+        Stop(batch, point, after=Stop(batch, points[number - 1]).name if number else "")
+        for batch, points in enumerate(chains)
+        for number, point in enumerate(points)
+    ]
+    world.produce(len(chains) + 1)
+    # Spark repeats a task that dies. Any other process that dies ends the query, which starts again.
+    queries = sum(stop.point not in TASKS for stop in stops)
+    with (
+        watching(world.servers, world.sink) as seen,
+        world.driver(*stops, available_now=True, master="local[2,3]", restarts=queries) as driver,
+    ):
+        for stop in stops:
+            driver.kill_at(stop)
+        assert driver.await_end() == 0, driver.log
+    found = world.outcome(seen).findings()
+    assert not found.anomalies(), found
+    assert found.batches == len(chains) + 1
+
+
 @pytest.mark.parametrize(
     "chains",
     [
@@ -53,25 +75,7 @@ def make_world(tmp_path: Path) -> Callable[..., World]:
 def test_a_process_killed_at_any_point_neither_loses_nor_duplicates(
     kafka: EmbeddedKafka, make_world: Callable[..., World], chains: list[tuple[str, ...]]
 ) -> None:
-    world = make_world(kafka)
-    stops = [
-        Stop(batch, point, after=Stop(batch, points[number - 1]).name if number else "")
-        for batch, points in enumerate(chains)
-        for number, point in enumerate(points)
-    ]
-    world.produce(len(chains) + 1)
-    # A task that dies is tried again; whoever else dies takes the query with it, which starts again.
-    queries = sum(stop.point not in TASKS for stop in stops)
-    with (
-        watching(world.servers, world.sink) as seen,
-        world.driver(*stops, available_now=True, master="local[2,3]", restarts=queries) as driver,
-    ):
-        for stop in stops:
-            driver.kill_at(stop)
-        assert driver.await_end() == 0, driver.log
-    found = world.outcome(seen).findings()
-    assert not found.anomalies(), found
-    assert found.batches == len(chains) + 1
+    kill_at_all(make_world(kafka), chains)
 
 
 @pytest.mark.full("Kills at every point")
@@ -87,24 +91,7 @@ def test_a_process_killed_at_any_point_neither_loses_nor_duplicates(
 def test_tasks_that_publish_neither_lose_nor_duplicate_whoever_is_killed(
     kafka: EmbeddedKafka, make_world: Callable[..., World], chains: list[tuple[str, ...]]
 ) -> None:
-    world = make_world(kafka, commit="tasks")
-    stops = [
-        Stop(batch, point, after=Stop(batch, points[number - 1]).name if number else "")
-        for batch, points in enumerate(chains)
-        for number, point in enumerate(points)
-    ]
-    world.produce(len(chains) + 1)
-    queries = sum(stop.point not in TASKS for stop in stops)
-    with (
-        watching(world.servers, world.sink) as seen,
-        world.driver(*stops, available_now=True, master="local[2,3]", restarts=queries) as driver,
-    ):
-        for stop in stops:
-            driver.kill_at(stop)
-        assert driver.await_end() == 0, driver.log
-    found = world.outcome(seen).findings()
-    assert not found.anomalies(), found
-    assert found.batches == len(chains) + 1
+    kill_at_all(make_world(kafka, commit="tasks"), chains)
 
 
 @pytest.mark.full("Kills at every point")
