@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 
-from kit.fakes.simulated_ends import BrokenInvariantError
+from kit.fakes.simulated_ends import BrokenInvariantError, named_seed
 from kit.fakes.simulated_lane import INTERVAL_MS
 from kit.fakes.simulated_query import Simulation
 from kit.fakes.simulated_transactions import TransactionalSimulation
@@ -57,10 +57,8 @@ def test_every_committed_row_is_in_the_sink_once_whoever_dies_when(first: int) -
     deaths = runs = epochs = 0
     for seed in range(first, first + SEEDS):
         simulation = Simulation(seed)
-        try:
+        with named_seed(seed):
             simulation.run(LIVES)
-        except BrokenInvariantError as broken:
-            raise AssertionError(f"seed {seed}") from broken
         deaths += simulation.deaths
         runs += simulation.runs
         epochs += len(simulation.sink.epochs)
@@ -74,10 +72,8 @@ def test_every_row_is_in_the_log_once_whatever_becomes_of_transactions(first: in
     deaths = runs = fenced = own_commits = changes_of_pace = 0
     for seed in range(first, first + SEEDS):
         simulation = TransactionalSimulation(seed)
-        try:
+        with named_seed(seed):
             simulation.run(LIVES)
-        except BrokenInvariantError as broken:
-            raise AssertionError(f"seed {seed}") from broken
         deaths += simulation.deaths
         runs += simulation.runs
         fenced += simulation.fenced
@@ -97,10 +93,8 @@ def test_every_row_is_there_once_though_the_checkpoint_is_away_at_times(kind: ty
     outages = epochs = 0
     for seed in range(SEEDS):
         simulation = kind(seed, outage=_OUTAGE)
-        try:
+        with named_seed(seed):
             simulation.run(LIVES)
-        except BrokenInvariantError as broken:
-            raise AssertionError(f"seed {seed}") from broken
         outages += simulation.outages
         epochs += len(simulation.files.list("commits"))
     assert outages > SEEDS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from kit.fakes.simulated_ends import BrokenInvariantError
+from kit.fakes.simulated_ends import BrokenInvariantError, named_seed
 from kit.fakes.simulated_state import StatefulSimulation
 from pyspark_kafka.continuous.run.states import QueryStates
 from pyspark_kafka.continuous.state.lane_state import LaneState
@@ -44,10 +44,8 @@ def test_every_count_is_right_whoever_dies_when(first: int) -> None:
     seeds = SEEDS // 2 + 1
     for seed in range(first, first + seeds):
         simulation = StatefulSimulation(seed)
-        try:
+        with named_seed(seed):
             simulation.run(LIVES)
-        except BrokenInvariantError as broken:
-            raise AssertionError(f"seed {seed}") from broken
         deaths += simulation.deaths
         runs += simulation.runs
         fenced += simulation.fenced

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from pyspark_kafka.connector import PartitionOffset, StreamingWrite, WriterCommi
 from pyspark_kafka.connector.offsets import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kit.fakes.simulated_query import Simulation
 
@@ -19,6 +20,15 @@ TOPIC = "t"
 
 class BrokenInvariantError(BaseException):
     """An invariant does not hold. No code of the package takes it for an error of a source or a sink."""
+
+
+@contextmanager
+def named_seed(seed: int) -> Iterator[None]:
+    """Name the seed of a simulation that breaks an invariant in this block."""
+    try:
+        yield
+    except BrokenInvariantError as broken:
+        raise AssertionError(f"seed {seed}") from broken
 
 
 class DriverDied(BaseException):
