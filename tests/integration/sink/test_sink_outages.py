@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from dataclasses import replace
@@ -18,6 +19,7 @@ from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.transactions.owner import TransactionalId
+from pyspark_kafka.connector import PhysicalWriteInfo
 from pyspark_kafka.errors import DeadlineError, DeliveryError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import WriteOptions, parse_write_options
@@ -25,7 +27,9 @@ from pyspark_kafka.records import encode
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver.at_least_once import KafkaDataWriterFactory
+from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
 from pyspark_kafka.sink.driver.publisher import Publisher
+from pyspark_kafka.sink.driver.tasks_exactly_once import KafkaTaskCommitStreamingWrite
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
     from kit.fixtures.broker import MortalBroker
     from pyspark_kafka.connector import DataWriter
+    from pyspark_kafka.sink.driver.checked_sink import CheckedSinkWrite
 
 FROZEN = pytest.param(True, marks=FREEZE.marks)
 pytestmark = pytest.mark.usefixtures("early_reports")
@@ -145,16 +150,13 @@ def test_a_batch_write_and_the_first_task_of_a_process_fail_as_before(
         writer.close()
 
 
+def exactly_once(broker: MortalBroker, tmp_path: Path, **more: str) -> WriteOptions:
+    named = {"deliveryGuarantee": "exactly_once", "checkpointLocation": str(tmp_path), "commitTopic": "c-outages"}
+    return options_of(broker, "t", streaming=True, **named, **more)
+
+
 def publisher_of(broker: MortalBroker, tmp_path: Path, name: str, **more: str) -> tuple[Publisher, Any]:
-    options = options_of(
-        broker,
-        "t",
-        streaming=True,
-        deliveryGuarantee="exactly_once",
-        checkpointLocation=str(tmp_path),
-        commitTopic="c-outages",
-        **more,
-    )
+    options = exactly_once(broker, tmp_path, **more)
     assert options.exactly_once is not None
     borrowed = borrow_client(options.connection)
     return Publisher(borrowed.__enter__(), options, options.exactly_once, name, None), borrowed
@@ -227,9 +229,22 @@ def test_commit_whose_outage_lasts_too_long_names_the_outage(mortal_broker: Mort
     assert text.startswith("[OUTAGE_TOO_LONG] ")
     assert f"allows: committing batch 0 of sink '{name}'." in text
     assert f"{mortal_broker.bootstrap_servers} answered last, at " in text
-    # Checked again, by a process that knows nothing of the query: at once, or as one that has run.
-    with pytest.raises(TransportError, match="BOOTSTRAP_FAILED"):
-        publisher.check(CommitMarker(name, "query", -1, ""))
-    with pytest.raises(DeadlineError, match="OUTAGE_TOO_LONG"):
-        publisher.check(CommitMarker(name, "query", -1, ""), has_run=lambda: True)
     borrowed.__exit__(None, None, None)
+
+
+@pytest.mark.full("Waits for limits of time")
+@pytest.mark.parametrize("kind", [KafkaExactlyOnceStreamingWrite, KafkaTaskCommitStreamingWrite])
+def test_check_of_a_sink_waits_for_an_outage_only_if_the_query_has_run(
+    mortal_broker: MortalBroker, tmp_path: Path, kind: type[CheckedSinkWrite]
+) -> None:
+    (tmp_path / "metadata").write_text(json.dumps({"id": uuid.uuid4().hex}))
+    options = exactly_once(mortal_broker, tmp_path, outageTimeout="3s")
+    assert options.exactly_once is not None
+    write = kind(options, options.exactly_once, SinkColumns(value=0))
+    mortal_broker.kafka.kill()
+    with pytest.raises(TransportError, match="BOOTSTRAP_FAILED"):
+        write.createStreamingWriterFactory(PhysicalWriteInfo())
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").touch()
+    with pytest.raises(DeadlineError, match="OUTAGE_TOO_LONG"):
+        write.createStreamingWriterFactory(PhysicalWriteInfo())

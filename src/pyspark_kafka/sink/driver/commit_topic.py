@@ -102,6 +102,12 @@ class CommitTopic:
                 return
         raise deadline.error(f"Waiting for the commit topic '{self.name}' to be known")
 
+    def check(self) -> None:
+        """Check the topic before any work; see `ensure`, `check_rights` and `check_policy`."""
+        self.ensure()
+        self.check_rights()
+        self.check_policy()
+
     def check_rights(self) -> None:
         """Check that this user may read and write the topic, before any work; markers are read by the second batch.
 

@@ -15,12 +15,11 @@ from pyspark_kafka.connector import (
     DataWriter,
     DataWriterFactory,
     StreamingDataWriterFactory,
-    StreamingWrite,
     WriterCommitMessage,
 )
 from pyspark_kafka.errors import AccessError, ConnectorError
 from pyspark_kafka.sink.commit_marker import CommitMarker, default_sink_id
-from pyspark_kafka.sink.driver.batch_identity import BatchIdentity
+from pyspark_kafka.sink.driver.checked_sink import CheckedSinkWrite
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.identity_headers import task_origin
 from pyspark_kafka.sink.executor.outbox import KafkaOutboxWriter, PreparedMessage
@@ -30,18 +29,16 @@ from pyspark_kafka.sink.spool import SpoolFiles
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.connector import PhysicalWriteInfo
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
-    from pyspark_kafka.sink.driver.write_schemas import PendingSchemas
 
 _LOG = logging.getLogger(__name__)
 
 _JOB_PREFIX = "batch"
 # One in this many micro-batches that spooled nothing looks for what others have left in the spool.
 _SWEEP_EVERY = 100
-# Sinks that this process has checked; a stream writer is built for every micro-batch.
-_CHECKED: set[tuple[str, str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class KafkaOutboxWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
         return KafkaOutboxWriter(options, self.settings, self.columns, self.spool, epoch_id, task, origin)
 
 
-class KafkaExactlyOnceStreamingWrite(StreamingWrite):
+class KafkaExactlyOnceStreamingWrite(CheckedSinkWrite):
     """Exactly once, a micro-batch at a time: visible to read_committed readers once and whole, or not at all.
 
     Tasks encode, and the driver publishes everything in one transaction that also holds a commit marker. The query's
@@ -89,32 +86,9 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
         AccessError: rights are missing: WRITE on the transactional id, on the topics, on the commit topic.
     """
 
-    def __init__(
-        self,
-        options: WriteOptions,
-        settings: ExactlyOnceOptions,
-        columns: SinkColumns,
-        schemas: PendingSchemas | None = None,
-    ) -> None:
-        self._identity = BatchIdentity(settings)
-        self._options = options
-        self._settings = settings
-        self._columns = columns
-        self._schemas = schemas
-
     def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: ARG002 - any number of tasks
         """Return the factory that executors write with, after a check whether this sink may write at all."""
-        marker = self._identity.marker_of_sink()
-        key = (marker.sink_id, marker.query_id)
-        if key not in _CHECKED:
-            with _publisher(self._options, self._settings, marker.sink_id) as publisher:
-                # Another process has checked it before, where the query has committed a batch.
-                publisher.check(marker, has_run=self._identity.has_run)
-            _CHECKED.add(key)
-        if self._schemas is not None:
-            self._schemas.keep()
-            self._schemas = None
-        spool = _spool(self._settings, marker.query_id)
+        spool = _spool(self._settings, self._check_sink().query_id)
         return KafkaOutboxWriterFactory(_with_learned_servers(self._options), self._settings, self._columns, spool)
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
@@ -137,6 +111,9 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
         spooled = _spooled(messages)
         if spooled and (spool := _spool(self._settings, self._identity.query_id())) is not None:
             _remove(spool, spooled)
+
+    def _check(self, client: KafkaClient, ours: CommitMarker) -> None:
+        Publisher(client, self._options, self._settings, ours.sink_id, None).check(ours)
 
 
 class KafkaExactlyOnceBatchWrite(BatchWrite):
@@ -196,7 +173,7 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
 
 @contextmanager
 def _publisher(
-    options: WriteOptions, settings: ExactlyOnceOptions, sink_id: str, spool: SpoolFiles | None = None
+    options: WriteOptions, settings: ExactlyOnceOptions, sink_id: str, spool: SpoolFiles | None
 ) -> Iterator[Publisher]:
     with borrow_client(options.connection) as client:
         yield Publisher(client, options, settings, sink_id, spool)

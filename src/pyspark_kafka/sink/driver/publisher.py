@@ -97,27 +97,20 @@ class Publisher:
         self._spool = spool
         self._clock = clock
 
-    def check(self, ours: CommitMarker, has_run: Callable[[], bool] = lambda: False) -> None:
+    def check(self, ours: CommitMarker) -> None:
         """Check before any work whether this sink may write: rights, timeouts, whose the sink is.
 
         Args:
             ours: the sink's commit marker, of no batch.
-            has_run: whether the query has reached the sink before, so that an outage is waited out; asked in one.
 
         Raises:
             OptionError: the transaction timeout is above what the brokers allow.
             AccessError: rights are missing: the transactional id, the commit topic.
             CheckpointError: the sink is another query's.
         """
-
-        def look() -> CommitMarker | None:
-            self._topic.ensure()
-            self._topic.check_rights()
-            self._topic.check_policy()
-            self._id.fence()
-            return self._markers.read(ours.sink_id)
-
-        found = self._outage_retry(has_run).call(f"checking the sink '{ours.sink_id}'", look)
+        self._topic.check()
+        self._id.fence()
+        found = self._markers.read(ours.sink_id)
         if found is not None and found.query_id != ours.query_id:
             judge(found, ours)
 
@@ -148,7 +141,8 @@ class Publisher:
             return MarkerFinding.NOT_COMMITTED
 
         # The sink was checked before its tasks began, so the query has reached it.
-        outage_retry = self._outage_retry(lambda: True)
+        contact = contact_of(self._client.options.bootstrap_servers)
+        outage_retry = OutageRetry(self._options.outage_timeout_ms, contact, reached=lambda: True)
         step = f"committing batch {ours.batch_id} of sink '{ours.sink_id}'"
         return outage_retry.call(step, attempt, passes=self._passes)
 
@@ -162,10 +156,6 @@ class Publisher:
         self._topic.ensure()
         self._topic.check_rights()
         self._publish(self._id.fence(), _JOBS_KEY, ours, chunks, look)
-
-    def _outage_retry(self, reached: Callable[[], bool]) -> OutageRetry:
-        contact = contact_of(self._client.options.bootstrap_servers)
-        return OutageRetry(self._options.outage_timeout_ms, contact, reached=reached)
 
     def _passes(self, error: ConnectorError) -> bool:
         """Whether a batch that failed is looked up and written again, for as long as an outage may last."""

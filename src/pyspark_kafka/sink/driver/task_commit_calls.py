@@ -62,12 +62,6 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
         self._topic = CommitTopic(client, settings.commit_topic)
         self._markers = MarkerReader(client, self._topic, settings.transaction_timeout_ms + ENDED_AFTER_MS)
 
-    def check(self) -> None:
-        """Check the commit topic before any work; see `CommitTopic`."""
-        self._topic.ensure()
-        self._topic.check_rights()
-        self._topic.check_policy()
-
     def fence(self) -> OpenTransaction:
         """See `TaskCommitCalls`."""
         try:

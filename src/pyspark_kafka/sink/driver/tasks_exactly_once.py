@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.cluster.pool import borrow_client, learned_servers
 from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.stalls import contact_of
-from pyspark_kafka.connector import DataWriter, StreamingDataWriterFactory, StreamingWrite, WriterCommitMessage
+from pyspark_kafka.connector import DataWriter, StreamingDataWriterFactory, WriterCommitMessage
 from pyspark_kafka.errors import DeliveryError
-from pyspark_kafka.sink.driver.batch_identity import BatchIdentity
+from pyspark_kafka.sink.driver.checked_sink import BatchIdentity, CheckedSinkWrite
+from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
 from pyspark_kafka.sink.driver.task_commits import TaskCommits
 from pyspark_kafka.sink.executor.identity_headers import task_origin
@@ -22,16 +23,14 @@ from pyspark_kafka.sink.executor.task_transaction_writer import KafkaTaskTransac
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.connector import PhysicalWriteInfo
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
-    from pyspark_kafka.sink.driver.write_schemas import PendingSchemas
+    from pyspark_kafka.sink.commit_marker import CommitMarker
     from pyspark_kafka.sink.task_transactions import Planning
 
 _LOG = logging.getLogger(__name__)
-
-# Sinks that this process has checked; a stream writer is built for every micro-batch.
-_CHECKED: set[tuple[str, str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class KafkaTaskTransactionWriterFactory(StreamingDataWriterFactory):
         )
 
 
-class KafkaTaskCommitStreamingWrite(StreamingWrite):
+class KafkaTaskCommitStreamingWrite(CheckedSinkWrite):
     """Exactly once, a micro-batch at a time, with the throughput of all executors.
 
     Tasks write in transactions of their own; the driver writes down which of them are committed, and ends them. Each
@@ -110,32 +109,12 @@ class KafkaTaskCommitStreamingWrite(StreamingWrite):
     Source: docs/decisions/tasks-as-publishers.md.
     """
 
-    def __init__(
-        self,
-        options: WriteOptions,
-        settings: ExactlyOnceOptions,
-        columns: SinkColumns,
-        schemas: PendingSchemas | None = None,
-    ) -> None:
-        self._identity = BatchIdentity(settings)
-        self._options, self._settings, self._columns = options, settings, columns
-        self._schemas = schemas
-
     def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: ARG002 - any number of tasks
         """Return the factory, whose `for_tasks` plans the micro-batch: here nothing is taken over.
 
         PySpark calls this once more in the process that commits, when tasks have written under the planning.
         """
-        ours = self._identity.marker_of_sink()
-        key = (ours.sink_id, ours.query_id)
-        if key not in _CHECKED:
-            contact = contact_of(self._options.connection.bootstrap_servers)
-            retry = OutageRetry(self._options.outage_timeout_ms, contact, reached=self._identity.has_run)
-            retry.call(f"checking the sink '{ours.sink_id}'", lambda: self._check(ours.sink_id))
-            _CHECKED.add(key)
-        if self._schemas is not None:
-            self._schemas.keep()
-            self._schemas = None
+        self._check_sink()
         return KafkaTaskTransactionWriterFactory(self._options, self._settings, self._columns)
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
@@ -160,9 +139,8 @@ class KafkaTaskCommitStreamingWrite(StreamingWrite):
             with _commits(self._options, self._settings, told[0].planning.transaction.name) as commits:
                 commits.abort(told[0].planning)
 
-    def _check(self, sink_id: str) -> None:
-        with borrow_client(self._options.connection) as client:
-            BrokerTaskCommitCalls(client, self._options, self._settings, sink_id).check()
+    def _check(self, client: KafkaClient, ours: CommitMarker) -> None:  # noqa: ARG002 - the planning checks whose the sink is
+        CommitTopic(client, self._settings.commit_topic).check()
 
 
 @contextmanager

@@ -67,7 +67,7 @@ class FakeTopic:
     def ensure(self) -> None:
         pass
 
-    check_rights = check_policy = ensure
+    check = check_rights = ensure
 
 
 class FakeMarkers:

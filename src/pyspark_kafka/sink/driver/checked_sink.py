@@ -1,17 +1,28 @@
-"""What identifies a query, its sink and its micro-batches, for those who commit exactly once."""
+"""The identity of exactly-once micro-batches, and the check of their sink before any work."""
 
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.checkpoint.offset_log import OffsetSeqLog
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.outage import OutageRetry
+from pyspark_kafka.client.stalls import contact_of
+from pyspark_kafka.connector import StreamingWrite
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.sink.commit_marker import CommitMarker, batch_fingerprint, default_sink_id
 
 if TYPE_CHECKING:
-    from pyspark_kafka.options import ExactlyOnceOptions
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
+    from pyspark_kafka.sink.columns import SinkColumns
+    from pyspark_kafka.sink.driver.write_schemas import PendingSchemas
+
+# Sinks that this process has checked, by the class that did; a stream writer is built for every micro-batch.
+_CHECKED: set[tuple[type, str, str]] = set()
 
 
 class BatchIdentity:
@@ -85,3 +96,56 @@ class BatchIdentity:
                 parameters={"location": self._checkpoint.shown, "batch_id": batch_id},
             )
         return batch_fingerprint(entry.sources, entry.offsets)
+
+
+class CheckedSinkWrite(StreamingWrite):
+    """An exactly-once write of micro-batches, with its check before any work.
+
+    Runs on: driver.
+
+    Args:
+        options: of the write.
+        settings: names and times.
+        columns: the positions of the sink's columns.
+        schemas: of its columns, to be kept in the checkpoint once the sink is checked.
+    """
+
+    def __init__(
+        self,
+        options: WriteOptions,
+        settings: ExactlyOnceOptions,
+        columns: SinkColumns,
+        schemas: PendingSchemas | None = None,
+    ) -> None:
+        self._identity = BatchIdentity(settings)
+        self._options, self._settings, self._columns = options, settings, columns
+        self._schemas = schemas
+
+    def _check_sink(self) -> CommitMarker:
+        """Check once in this process whether this sink may write, then keep the schemas; blocks.
+
+        An outage is waited out if the query has committed a micro-batch, and so has reached the sink before.
+
+        Returns:
+            The sink's commit marker, of no batch.
+        """
+        ours = self._identity.marker_of_sink()
+        key = (type(self), ours.sink_id, ours.query_id)
+        if key not in _CHECKED:
+            contact = contact_of(self._options.connection.bootstrap_servers)
+            retry = OutageRetry(self._options.outage_timeout_ms, contact, reached=self._identity.has_run)
+
+            def attempt() -> None:
+                with borrow_client(self._options.connection) as client:
+                    self._check(client, ours)
+
+            retry.call(f"checking the sink '{ours.sink_id}'", attempt)
+            _CHECKED.add(key)
+        if self._schemas is not None:
+            self._schemas.keep()
+            self._schemas = None
+        return ours
+
+    @abstractmethod
+    def _check(self, client: KafkaClient, ours: CommitMarker) -> None:
+        """Check the sink once."""
