@@ -64,7 +64,7 @@ def _of_side(side: str) -> Iterator[Option]:
         "Spark's schema. `file:PATH` is read from a file on the driver.",
         parse=scalars.text,
         kind="schema, or `file:PATH`",
-        default_doc="that of the subject in the registry",
+        default_doc="the schema of the subject in the registry",
     )
     yield our(
         f"{side}Subject",
@@ -75,7 +75,7 @@ def _of_side(side: str) -> Iterator[Option]:
     yield our(
         f"{side}SchemaVersion",
         "The version of the subject: a number, or `latest`, which is looked up when the query is planned. A stream "
-        "with `checkpointLocation` keeps the one that it found.",
+        "with `checkpointLocation` keeps the version that it found.",
         parse=_version,
         kind="`latest` or a whole number",
         default_doc="`latest`",
@@ -98,11 +98,11 @@ _TIME_OPTIONS = tuple(
         resolved_by="formats",
         parse=scalars.text,
         kind="pattern",
-        default_doc="as RFC 3339, and what is like it",
+        default_doc="RFC 3339 and similar forms",
         scopes=EVERYWHERE,
     )
     for name, kind, beside in (
-        ("timestampFormat", "TIMESTAMP", "Those without an offset are in UTC. `TIMESTAMP_NTZ` has no pattern."),
+        ("timestampFormat", "TIMESTAMP", "Times without an offset are in UTC. `TIMESTAMP_NTZ` has no pattern."),
         ("dateFormat", "DATE", "A text is the whole pattern."),
     )
 )
@@ -112,7 +112,7 @@ _READ_OPTIONS = (
         "mode",
         "What happens to a key or value that cannot be read. `FAILFAST`: the query fails. `PERMISSIVE`: its column is "
         "null, and the column of `columnNameOfCorruptRecord` holds it. `DROPMALFORMED`: its row is left out; a line in "
-        "the log has their number, and where the first ones are.",
+        "the log has the number of rows left out, and the places of the first ones.",
         parity=OURS,
         field="typed_read.mode",
         parse=scalars.words(*MODES),
@@ -152,8 +152,8 @@ _READ_OPTIONS = (
     ),
     Option(
         "recursiveFieldMaxDepth",
-        "How many levels of a record of Avro that holds itself become columns. `1` leaves out the fields that hold "
-        "their own record, `2` has them once, and so on; what is deeper is not read. `0` refuses such a schema.",
+        "The number of levels of a recursive Avro record that become columns. `1` leaves out the fields that hold "
+        "their own record, `2` has them once, and so on; deeper levels are not read. `0` refuses such a schema.",
         parity=OURS,
         field="typed_read.recursive_field_max_depth",
         # As of Spark's from_avro: the columns of a record with two such fields double with each level.

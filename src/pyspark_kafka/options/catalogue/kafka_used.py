@@ -52,7 +52,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.request.timeout.ms",
-        "The longest wait for the response to one request.",
+        "The maximum wait for the response to one request.",
         parity=SAME,
         field="connection.request_timeout_ms",
         also=("producer.request_timeout_ms",),
@@ -63,7 +63,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     _shared(
         "kafka.default.api.timeout.ms",
         "The deadline of a whole step (metadata, an offset look-up), retries included. The wait for one broker's "
-        "response is at most half of it, so that another broker can be asked.",
+        "response is at most half of it, so that another broker can be tried.",
         parity="60000 by default there",
         field="connection.api_timeout_ms",
         parse=_POSITIVE_MS,
@@ -72,7 +72,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.socket.connection.setup.timeout.ms",
-        "The longest wait for a connection, TLS and SASL included.",
+        "The maximum wait for a connection, TLS and SASL included.",
         parity="there, the time of one attempt without TLS and SASL",
         field="connection.connect_timeout_ms",
         parse=_POSITIVE_MS,
@@ -100,8 +100,8 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.metadata.max.age.ms",
-        "How long information about brokers and partitions is used before it is requested again. A continuous query "
-        "with `subscribePattern` looks for further topics as often; a micro-batch does each time.",
+        "The maximum age of information about brokers and partitions before it is requested again. A continuous query "
+        "with `subscribePattern` looks for new topics at the same interval, a micro-batch query at each micro-batch.",
         parity=SAME,
         field="connection.metadata_max_age_ms",
         parse=_MS,
@@ -176,7 +176,7 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
     ),
     _consumer(
         "kafka.fetch.max.wait.ms",
-        "The longest time a broker waits for `kafka.fetch.min.bytes` before it responds to a fetch.",
+        "The maximum time a broker waits for `kafka.fetch.min.bytes` before it responds to a fetch.",
         parity=SAME,
         field="fetch.max_wait_ms",
         parse=_MS,
@@ -295,7 +295,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = (
     ),
     _producer(
         "kafka.max.block.ms",
-        "How long a write waits for a topic that does not exist.",
+        "The maximum time a write waits for a topic that does not exist.",
         parity="60000 by default there",
         field="write.max_block_ms",
         parse=_LONG_MS,
@@ -313,7 +313,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = (
     ),
     _producer(
         "kafka.transaction.timeout.ms",
-        "The longest time in which an exactly-once write sends its prepared records to the brokers. In a continuous "
+        "The maximum time in which an exactly-once write sends its prepared records to the brokers. In a continuous "
         "query three epochs must fit into it.",
         parity=NO_TRANSACTION,
         field="exactly_once.transaction_timeout_ms",

@@ -23,7 +23,7 @@ REGISTRY_OPTIONS: tuple[Option, ...] = (
     _resolved(
         "schema.registry.url",
         "The address of a schema registry with Confluent's API (also Redpanda, Karapace, Apicurio at "
-        "`/apis/ccompat/v7`); several addresses of one registry are separated by commas, and asked in turn. "
+        "`/apis/ccompat/v7`); several addresses of one registry are separated by commas, and tried in turn. "
         "With an address of Apicurio that ends with `/apis/registry/v2` or `/v3` ids are its global ids, which its "
         "serializers write in 8 bytes; elsewhere they are content ids. Proxies of the environment (`https_proxy`) are "
         "used. Credentials in it are used like `schema.registry.basic.auth.user.info`, and not shown.",
@@ -45,7 +45,7 @@ REGISTRY_OPTIONS: tuple[Option, ...] = (
         "Each is found without this option. Java's `SASL_INHERIT` is refused.",
         parse=registry.credentials_source,
         kind="`USER_INFO`, `URL`",
-        default_doc="the one that is given",
+        default_doc="whichever is set",
     ),
     _our(
         "schema.registry.bearer.auth.token",
@@ -138,8 +138,8 @@ REGISTRY_OPTIONS: tuple[Option, ...] = (
     ),
     _our(
         "schema.registry.region",
-        "The AWS region of a Glue Schema Registry, instead of a URL. The login is that of the machine or of the "
-        "environment, as of all programs that use AWS.",
+        "The AWS region of a Glue Schema Registry, instead of a URL. The login comes from the machine or the "
+        "environment, as for all programs that use AWS.",
         field="registry.region",
         parse=scalars.aws_region,
         kind="region",
@@ -154,7 +154,7 @@ REGISTRY_OPTIONS: tuple[Option, ...] = (
     ),
     _our(
         "schema.registry.timeout",
-        "How long one question to the registry may take, with all its attempts. Has the forms of `maxTriggerDelay`.",
+        "The maximum time of one request to the registry, with all its attempts. Has the forms of `maxTriggerDelay`.",
         field="registry.timeout_ms",
         parse=registry.timeout_ms,
         kind="time span, e.g. `30s`",

@@ -65,7 +65,7 @@ _BY_FUNCTION = "Set kafka.sasl.oauthbearer.token.callable to a function that get
 TOKEN_PROPERTIES: tuple[Option, ...] = (
     _shared(
         "kafka.sasl.oauthbearer.token.endpoint.url",
-        "Where tokens come from: the https URL of an OAuth token endpoint, which is asked with the client's id and "
+        "Where tokens come from: the https URL of an OAuth token endpoint, which is called with the client's id and "
         "secret, or `file:///path` of a file with a token on every machine, which is read again when it has changed.",
         parity="https and file only; Java takes http as well",
         parse=scalars.text,
@@ -98,7 +98,7 @@ TOKEN_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.sasl.oauthbearer.scope",
-        "The scope that the token endpoint is asked for.",
+        "The scope that is requested from the token endpoint.",
         parity=SAME,
         parse=scalars.text,
         default_doc="the endpoint's own",
@@ -139,7 +139,7 @@ TOKEN_PROPERTIES: tuple[Option, ...] = (
         parity="same for the classes named here",
         parse=_java_class(_HANDLERS, _BY_FUNCTION),
         kind=", ".join(f"`{name}`" for name in _HANDLERS),
-        default_doc="that of the mechanism",
+        default_doc="the class of the mechanism",
     ),
     _shared(
         "kafka.sasl.client.callback.handler.class",
@@ -147,7 +147,7 @@ TOKEN_PROPERTIES: tuple[Option, ...] = (
         parity="same for the class named here",
         parse=_java_class({_IAM_HANDLER: _IAM_HANDLER}, "Remove it"),
         kind=f"`{_IAM_HANDLER}`",
-        default_doc="that of the mechanism",
+        default_doc="the class of the mechanism",
     ),
     _shared(
         "kafka.sasl.msk.iam.region",
@@ -207,7 +207,7 @@ TOKEN_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.sasl.login.refresh.min.period.seconds",
-        "For how long a token is kept at least, unless it lives too shortly for that.",
+        "The minimum time for which a token is kept, unless its lifetime is too short for that.",
         parity=SAME,
         parse=scalars.whole_number(0, 900, "seconds"),
         unit="s",
@@ -215,7 +215,7 @@ TOKEN_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.sasl.login.refresh.buffer.seconds",
-        "How long before its end a token is replaced at the latest, unless it lives too shortly for that.",
+        "The minimum time before its end at which a token is replaced, unless its lifetime is too short for that.",
         parity=SAME,
         parse=scalars.whole_number(0, 3600, "seconds"),
         unit="s",

@@ -190,7 +190,7 @@ SECURITY_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.ssl.cipher.suites",
-        "The cipher suites of TLS 1.2, in Java's names. A version of TLS of which none is listed is not used. "
+        "The cipher suites of TLS 1.2, in Java's names. A version of TLS without a listed suite is not used. "
         "OpenSSL's three suites of TLS 1.3 cannot be chosen among.",
         parity="same for TLS 1.2; weak suites are refused",
         resolved_by="tls",

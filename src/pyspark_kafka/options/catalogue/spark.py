@@ -159,8 +159,8 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "maxOffsetsPerTrigger",
-        "About how many offsets a micro-batch has at most, shared among partitions in proportion to what each has "
-        "available.",
+        "The maximum number of offsets in a micro-batch, roughly, shared among partitions in proportion to their "
+        "available offsets.",
         parity="same shares; 0 is refused here, and makes no progress there",
         field="stream_read.max_offsets_per_trigger",
         parse=scalars.whole_number(1, scalars.INT64_MAX, "offsets"),
@@ -172,10 +172,10 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "maxBytesPerTrigger",
-        "About how many bytes a micro-batch has at most, as brokers store them (mostly compressed). An estimate: a "
-        "partition's share is based on the average size of an offset in its log, which brokers are asked for at each "
-        "trigger; the user needs the right to DESCRIBE the cluster. Together with `maxOffsetsPerTrigger`, both limits "
-        "apply.",
+        "The maximum number of bytes in a micro-batch, roughly, as brokers store them (usually compressed). An "
+        "estimate: a partition's share is based on the average size of an offset in its log, which is looked up at "
+        "each trigger; the user needs the right to DESCRIBE the cluster. Together with `maxOffsetsPerTrigger`, both "
+        "limits apply.",
         parity=OURS,
         field="stream_read.max_bytes_per_trigger",
         parse=scalars.whole_number(1, scalars.INT64_MAX, "bytes"),
@@ -187,9 +187,9 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "minOffsetsPerTrigger",
-        "How many offsets must be available, over all partitions, for a micro-batch to start. The first one of a run "
-        "does not wait. An available-now run leaves a smaller number to the next run, and a once trigger reads all, as "
-        "with Spark's connector. Not more than `maxOffsetsPerTrigger`.",
+        "The minimum number of available offsets, over all partitions, for a micro-batch to start. The first "
+        "micro-batch of a run does not wait. An available-now run leaves a smaller number to the next run, and a once "
+        "trigger reads all, as with Spark's connector. Not more than `maxOffsetsPerTrigger`.",
         parity=SAME,
         field="stream_read.min_offsets_per_trigger",
         parse=scalars.whole_number(0, scalars.INT64_MAX, "offsets"),
@@ -201,7 +201,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "maxTriggerDelay",
-        "The longest wait for `minOffsetsPerTrigger`: a number with `ms`, `s`, `m`, `h` or `d`, or with the name of "
+        "The maximum wait for `minOffsetsPerTrigger`: a number with `ms`, `s`, `m`, `h` or `d`, or with the name of "
         "the unit (`5 minutes`); a number alone is milliseconds.",
         parity="same; names of units such as `5 minutes` are added",
         field="stream_read.max_trigger_delay_ms",
@@ -213,8 +213,8 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "minPartitions",
-        "About how many tasks a read has at least: if fewer topic-partitions have anything to read, the large ones "
-        "are split by offsets. A hint: there may be a few more or fewer.",
+        "The minimum number of tasks of a read, roughly: if fewer topic-partitions have records to read, the large "
+        "ones are split by offsets. A hint: there may be a few more or fewer.",
         parity="same; neither split nor whole ranges have a preferred executor",
         field="read.min_partitions",
         parse=scalars.whole_number(1, scalars.INT32_MAX, "tasks"),
@@ -281,8 +281,8 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "kafkaConsumer.pollTimeoutMs",
-        "The longest time a task waits without any progress before it fails. In a stream, an outage of brokers is "
-        "waited out longer, see `outageTimeout`.",
+        "The maximum time a task waits without any progress before it fails. In a stream, a task waits longer for an "
+        "outage of brokers to end, see `outageTimeout`.",
         parity="there, the limit of one poll, with `spark.network.timeout` as its default",
         field="fetch.poll_timeout_ms",
         parse=scalars.whole_number(1, scalars.INT32_MAX, "milliseconds"),
@@ -292,9 +292,10 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "outageTimeout",
-        "How long a streaming query that has run waits for brokers in one outage before it fails; with `0` it does not "
-        "wait. Has the forms of `maxTriggerDelay`; a source and a sink have one each. Batch reads and writes, and a "
-        "query that has not reached the cluster yet, fail after the timeouts of `kafka.*`. See [outages](outages.md).",
+        "The maximum time a streaming query that has run waits for brokers in one outage before it fails; with `0` it "
+        "does not wait. Has the forms of `maxTriggerDelay`; a source and a sink have one each. Batch reads and "
+        "writes, and a query that has not reached the cluster yet, fail after the timeouts of `kafka.*`. See "
+        "[outages](outages.md).",
         parity=OURS,
         field="stream_read.outage_timeout_ms",
         also=("fetch.outage_timeout_ms", "write.outage_timeout_ms"),
@@ -307,9 +308,9 @@ _READ_OPTIONS: tuple[Option, ...] = (
     Option(
         "commitOffsetsToGroup",
         "A consumer group to which the ends of finished micro-batches, or of epochs of a continuous query with "
-        "`at_least_once`, are committed, so that Kafka's own tools show where the query is. Beside the query, at most "
-        "once a second; nothing is read back, and a failure is a warning. The group must be the query's alone and "
-        "have no members. See [operations](operations.md#kafkas-own-tools).",
+        "`at_least_once`, are committed, so that Kafka's own tools show where the query is. The commits run "
+        "next to the query, at most once a second. They are not read back, and a failure is a warning. The group must "
+        "belong to the query alone and have no members. See [operations](operations.md#kafkas-own-tools).",
         parity=OURS,
         field="stream_read.committed_group",
         parse=scalars.text,
@@ -319,9 +320,9 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "warnHeadroom",
-        "Warns in the driver's log if brokers may delete the next record of a partition sooner than that, by "
+        "Warns in the driver's log if brokers may delete the next record of a partition within this time, by "
         "`retention.ms` or `retention.bytes` of its topic. Has the forms of `maxTriggerDelay`. Looked up when a "
-        "micro-batch begins, at most once a minute, beside the query. Micro-batches only. See "
+        "micro-batch begins, at most once a minute, next to the query. Micro-batches only. See "
         "[operations](operations.md#before-records-are-lost).",
         parity=OURS,
         field="stream_read.warn_headroom_ms",
@@ -497,8 +498,8 @@ _MEMORY_OPTIONS: tuple[Option, ...] = (
 _VIEW_OPTIONS: tuple[Option, ...] = (
     Option(
         "view",
-        "Rows about topics instead of their records: `lag` has a row for each partition, with how far a query or a "
-        "consumer group is behind; see [operations](operations.md#as-a-dataframe). `subscribe` narrows it to some "
+        "Rows about topics instead of their records: `lag` has a row for each partition, with the lag of a query or a "
+        "consumer group; see [operations](operations.md#as-a-dataframe). `subscribe` narrows it to some "
         "topics.",
         parity=OURS,
         field="lag_view.view",
