@@ -1,4 +1,4 @@
-"""Contracts of a source: its methods on the driver, and those of its readers on executors."""
+"""Contracts of a source on the driver, and of its readers on executors."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector.limits import ReadLimit
     from pyspark_kafka.connector.offsets import Offset
 
-# What becomes of the rows if a call of a reader fails.
+# The fate of the rows if a call of a reader fails.
 ROWS_DROPPED = "The task failed, and its rows are dropped; a new attempt reads them again."
 
 
 class InputPartition:
-    """What one task reads: plain picklable data, made on the driver, sent to an executor.
+    """The input of one task: plain picklable data, created on the driver, sent to an executor.
 
-    Pickled once, unpickled by each attempt of its task, which must find all that it needs in it and in the factory.
-    PySpark does not ask a Python source where a task should run.
+    Pickled once, and unpickled by each attempt of its task, which has only this and the factory. PySpark does not
+    support preferred locations of a Python source.
 
     Source: Spark `org.apache.spark.sql.connector.read.InputPartition`.
     """
@@ -49,7 +49,7 @@ class PartitionReader(ConnectorContract):
         """Move to the next batch of rows.
 
         Returns:
-            False if the partition is read to its end. An error is raised, and never returned as False.
+            False if the partition is read to its end. Errors are raised, never returned as False.
         """
 
     @abstractmethod
@@ -67,7 +67,7 @@ class PartitionReader(ConnectorContract):
 class PartitionReaderFactory(ConnectorContract):
     """Builds readers on executors.
 
-    Must pickle: it is made and pickled on the driver, once for each batch or run of a query; each task unpickles it.
+    Must pickle: it is created and pickled on the driver, once for each batch or run of a query; each task unpickles it.
 
     Source: Spark `org.apache.spark.sql.connector.read.PartitionReaderFactory`.
     """
@@ -87,7 +87,7 @@ class Batch(ConnectorContract):
 
     @abstractmethod
     def planInputPartitions(self) -> Sequence[InputPartition]:
-        """Decide what each task reads. Driver, once; may block on look-ups, with a deadline. Nothing to read: empty."""
+        """Split the read into tasks. Driver, once; may block on look-ups, with a deadline. May be empty."""
 
     @abstractmethod
     def createReaderFactory(self) -> PartitionReaderFactory:
@@ -97,13 +97,13 @@ class Batch(ConnectorContract):
 class MicroBatchStream(ConnectorContract):
     """A stream that an engine reads as a sequence of bounded batches `[start, end)`.
 
-    It says where a micro-batch ends in one of two ways: by `latestOffset()`, or by `SupportsAdmissionControl`, which
+    It returns the end of a micro-batch in one of two ways: by `latestOffset()`, or by `SupportsAdmissionControl`, which
     the engine can limit.
 
     Life cycle: `initialOffset`, or `deserializeOffset` of the offset in a checkpoint. At each trigger `latestOffset`,
-    whose result the engine writes down, then `planInputPartitions` and `createReaderFactory`. When the micro-batch is
+    whose result the engine stores, then `planInputPartitions` and `createReaderFactory`. When the micro-batch is
     processed, `commit` of its end; at the end of the run `stop`. After a restart the engine plans the last micro-batch
-    again, with the offsets that it wrote down.
+    again, with the stored offsets.
 
     Runs on: driver; one for each run of a query, used by one thread at a time; every method may block on look-ups, with
     a deadline, because a query that stops waits for it. Not pickled once it has run.
@@ -115,25 +115,25 @@ class MicroBatchStream(ConnectorContract):
     def initialOffset(self) -> Offset:
         """Return the offset at which a new query starts.
 
-        Not called if the checkpoint has a position. A run that fails before its first commit is asked again, by a new
-        object, and must return the same.
+        Not called if the checkpoint has a position. After a run that fails before its first commit, the method is
+        called again, on a new object, and must return the same offset.
         """
 
     @abstractmethod
     def deserializeOffset(self, json: str) -> Offset:
-        """Read an offset back from its JSON, equal to the one that was written.
+        """Return the offset of a JSON text, equal to the offset that was written.
 
-        Called when a query continues; PySpark passes every offset as JSON, so there it is called several times for each
-        micro-batch, and must not block.
+        Called when a query continues; PySpark passes every offset as JSON, so it calls this method several times for
+        each micro-batch. Must not block.
 
         Raises:
             CheckpointError: the text is not an offset of this source.
         """
 
     def latestOffset(self, *args: Any, **kwargs: Any) -> Offset:  # noqa: ARG002 - with admission control: start, limit
-        """Return the end of what there is; the last one again if there is nothing new.
+        """Return the end of the available rows; the last end again if there are no new rows.
 
-        Called at each trigger, without arguments; with admission control `latestOffset(start, limit)` stands for it.
+        Called at each trigger, without arguments; with admission control `latestOffset(start, limit)` replaces it.
         """
         raise ContractError.violated(
             self, "latestOffset", "must be implemented: alone, or as SupportsAdmissionControl asks for it."
@@ -143,9 +143,9 @@ class MicroBatchStream(ConnectorContract):
     def planInputPartitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Split `[start, end)` into tasks.
 
-        A pure function of its arguments, the options and what the source still holds, never of the size of the
-        cluster: a batch that is run again must read the same records. Once for each micro-batch, and again after a
-        restart; may block, with a deadline.
+        A pure function of its arguments, the options and the retained records, never of the size of the cluster: a
+        repeated batch must read the same records. Called once for each micro-batch, and again after a restart; may
+        block, with a deadline.
         """
 
     @abstractmethod
@@ -154,21 +154,21 @@ class MicroBatchStream(ConnectorContract):
 
     @abstractmethod
     def commit(self, end: Offset) -> None:
-        """Learn that everything below `end` is processed and will not be asked for again.
+        """Take note that everything below `end` is processed and will not be read again.
 
-        After the engine has written the micro-batch down as done. A crash can leave it out; then a later one stands for
-        it. An error ends the query.
+        Called after the engine has stored that the micro-batch is done. A crash can omit a call; a later call then
+        covers it. An error ends the query.
         """
 
     @abstractmethod
     def stop(self) -> None:
-        """Release what the stream holds. When the run ends, also after an error; may be called more than once."""
+        """Release what the stream holds. Called when the run ends, also after an error; may be repeated."""
 
 
 class SupportsAdmissionControl(ConnectorContract):
-    """A stream that lets the engine limit what the next batch takes.
+    """A stream whose next batch the engine can limit.
 
-    Mixed into a `MicroBatchStream`. `latestOffset(start, limit)` then stands for `latestOffset()`, which is not called.
+    Mixed into a `MicroBatchStream`. `latestOffset(start, limit)` then replaces `latestOffset()`, which is not called.
 
     Runs on: driver, as its stream.
 
@@ -176,7 +176,7 @@ class SupportsAdmissionControl(ConnectorContract):
     """
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return the limit that the source's options set; everything that is available, unless overridden.
+        """Return the limit that the source's options set; all available rows, unless overridden.
 
         Driver; called before each `latestOffset`. Must not block.
         """
@@ -186,34 +186,34 @@ class SupportsAdmissionControl(ConnectorContract):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Return the end of the micro-batch that begins at `start`; `start` itself if there is nothing to read.
 
-        At each trigger; may block, with a deadline. Never behind `start`: the engine refuses that.
+        Called at each trigger; may block, with a deadline. Never before `start`: the engine refuses that.
 
         Args:
             start: the end of the last micro-batch, or the initial offset.
-            limit: `getDefaultReadLimit()`, or `ReadLimit.allAvailable()` where the trigger asks for everything. A limit
+            limit: `getDefaultReadLimit()`, or `ReadLimit.allAvailable()` if the trigger requires everything. A limit
                 that the source cannot count may be treated as `allAvailable()`.
         """
 
     def reportLatestOffset(self) -> Offset | None:
         """Return the newest known offset, for progress reports only; None if none is known.
 
-        After each trigger; must not block: what the last `latestOffset` saw is enough.
+        Called after each trigger; must not block: the result of the last `latestOffset` is enough.
         """
         return None
 
 
 class SupportsTriggerAvailableNow(SupportsAdmissionControl):
-    """A stream that can stop at the data that is there when the query starts.
+    """A stream that can stop at the data that exists when the query starts.
 
-    An engine stands in for a stream without it: it reads one micro-batch up to the first `latestOffset`.
+    Of a stream without it, an engine reads one micro-batch, up to the first `latestOffset`.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow`.
     """
 
     @abstractmethod
     def prepareForTriggerAvailableNow(self) -> None:
-        """Learn that this run ends at what is available now: `latestOffset` returns nothing newer from here on.
+        """Take note that this run ends at the rows available now: later calls of `latestOffset` return nothing newer.
 
         Called once, before any other method of the run, if the trigger is available-now; may block, with a deadline. A
-        micro-batch of an earlier run, which is run again, can come first.
+        repeated micro-batch of an earlier run can come first.
         """

@@ -1,4 +1,4 @@
-"""Contracts of a table: what an engine asks before it reads or writes, and what a table says that it can do."""
+"""Contracts of a table: its name, schema and capabilities, and the builders of its reads and writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @unique
 class TableCapability(Enum):
-    """What a table can do. An engine asks for nothing that a table does not name.
+    """What a table can do. An engine uses only the capabilities that a table names.
 
     Source: Spark `org.apache.spark.sql.connector.catalog.TableCapability`.
     """
@@ -37,13 +37,13 @@ class TableCapability(Enum):
 
 
 class Table(ConnectorContract):
-    """Something with columns that an engine reads, writes, or both.
+    """A table with columns that an engine reads, writes, or both.
 
-    A table holds no connection and no position: it is what a user names in `format(…)`, and it says what is possible.
-    `SupportsRead` and `SupportsWrite` add how.
+    A table holds neither connections nor positions: it is the target of `format(…)`, with its name, columns and
+    capabilities. `SupportsRead` and `SupportsWrite` add the read and the write.
 
-    Runs on: driver; made once and asked often. Must pickle: Spark sends the data source to Python processes of its own.
-    No method blocks, but `schema` may, with a deadline.
+    Runs on: driver; created once and called often. Must pickle: Spark sends the data source to other Python processes.
+    No method blocks, except that `schema` may, with a deadline.
 
     Source: Spark `org.apache.spark.sql.connector.catalog.Table`, `TableProvider`.
     """
@@ -54,10 +54,10 @@ class Table(ConnectorContract):
 
     @abstractmethod
     def schema(self, options: Mapping[str, str]) -> pa.Schema:
-        """Return the columns that a read has with these options, in order, with their nullability.
+        """Return the columns of a read with these options, in order, with their nullability.
 
         Args:
-            options: what the user set; their names compare without regard to case.
+            options: the user's options; names compare without regard to case.
 
         Raises:
             OptionError: the options are missing, malformed or in conflict.
@@ -65,7 +65,7 @@ class Table(ConnectorContract):
 
     @abstractmethod
     def capabilities(self) -> frozenset[TableCapability]:
-        """Return what this table can do. The same for every call."""
+        """Return the capabilities of this table. Every call returns the same ones."""
 
 
 class SupportsRead(Table):
@@ -95,12 +95,12 @@ class SupportsWrite(Table):
 
         Raises:
             OptionError: the options are missing, malformed or in conflict.
-            SchemaError: the columns to be written do not fit.
+            SchemaError: the columns to write do not fit.
         """
 
 
 class ScanBuilder(ConnectorContract):
-    """Decides what one read reads; pruning and filters arrive here, before `build`.
+    """Plans one read; pruning and filters arrive here, before `build`.
 
     Runs on: driver; used once.
 
@@ -141,11 +141,11 @@ class SupportsPushDownFilters(ScanBuilder):
 
     @abstractmethod
     def pushFilters(self, wanted: Sequence[Filter]) -> Sequence[Filter]:
-        """Take the filters of the query, all of which a row must pass, and return those that are not kept in full.
+        """Take the filters of the query, all of which a row must pass, and return the filters not applied in full.
 
-        The read may leave out rows that fail a filter. It must not leave out a row that passes all of them. Rows that
-        fail a filter which is not returned must be left out: the engine evaluates only those that are returned. Kinds
-        that the table does not know are returned.
+        The read may leave out rows that fail a filter. It must not leave out a row that passes all filters. It must
+        leave out all rows that fail a filter which is not returned: the engine evaluates only returned filters.
+        Filters of an unknown kind are returned.
 
         Runs on: driver; at most once, before `build`, after `pruneColumns`. Does not block.
         """
@@ -154,7 +154,7 @@ class SupportsPushDownFilters(ScanBuilder):
 class Scan(ConnectorContract):
     """One read, as a plan: which columns, and how to run it in each kind of query.
 
-    Runs on: driver. A scan implements the methods of the capabilities that its table names; the others raise.
+    Runs on: driver. A scan implements the methods of the capabilities that its table names; the other methods raise.
 
     Source: Spark `org.apache.spark.sql.connector.read.Scan`.
     """
@@ -164,13 +164,13 @@ class Scan(ConnectorContract):
         """Return the columns of every Arrow batch that the readers of this scan return, nullability included."""
 
     def description(self) -> str:
-        """Return what is read, for plans and errors."""
+        """Return a description of the read, for plans and errors."""
         return type(self).__name__
 
     def notes(self) -> Sequence[str]:
-        """Return what the user should know of this read although it works, such as options without effect.
+        """Return notes for the user about this read, such as options without effect.
 
-        An engine logs each text once for a process. Called after `toBatch`, `toMicroBatchStream` or
+        An engine logs each text once in a process. Called after `toBatch`, `toMicroBatchStream` or
         `toContinuousStream`.
         """
         return ()
@@ -187,8 +187,8 @@ class Scan(ConnectorContract):
         """Return this read for a streaming query, micro-batch by micro-batch.
 
         Args:
-            checkpointLocation: a directory of this source alone, for what it must keep from one run to the next;
-                None where the engine names none: PySpark tells a Python source no checkpoint location.
+            checkpointLocation: a directory of this source alone, for data that it must keep from one run to the next;
+                None if the engine does not name one: PySpark does not name one to a Python source.
 
         Raises:
             CapabilityError: the table cannot be read in a streaming query.
@@ -209,14 +209,14 @@ class Scan(ConnectorContract):
 
 @dataclass(frozen=True, slots=True)
 class LogicalWriteInfo:
-    """What an engine knows of a write when it plans it.
+    """The description of a write when it is planned.
 
     Attributes:
-        options: what the user set; names compare without regard to case.
+        options: the user's options; names compare without regard to case.
         schema: the columns of the rows. A column whose type has no Arrow form in the engine has the type null here, so
-            that a sink which needs no such column can still be written; `columns.type_name` returns what the engine
-            calls the type of a column.
-        queryId: the id of the query; None where the engine knows none at this point, as PySpark.
+            that a sink which does not need the column can still be written; `columns.type_name` returns the engine's
+            name of the type of a column.
+        queryId: the id of the query; None if the engine does not know it at this point, as PySpark.
 
     Source: Spark `org.apache.spark.sql.connector.write.LogicalWriteInfo`.
     """
@@ -227,7 +227,7 @@ class LogicalWriteInfo:
 
 
 class WriteBuilder(ConnectorContract):
-    """Decides how one write writes.
+    """Plans one write.
 
     Runs on: driver; used once.
 
@@ -240,33 +240,33 @@ class WriteBuilder(ConnectorContract):
 
 
 class SupportsTruncate(WriteBuilder):
-    """A write that can replace what is there: `mode("overwrite")` in a batch, complete mode in a stream.
+    """A write that can replace existing rows: `mode("overwrite")` in a batch, complete mode in a stream.
 
-    A batch write asks for it only if the table names `TRUNCATE`. A table that only grows leaves that out, and may still
-    take complete mode: its `truncate` does nothing, and the whole result is appended at each trigger.
+    A batch write uses it only if the table names `TRUNCATE`. An append-only table does not name it, and may still
+    support complete mode: its `truncate` does nothing, and the whole result is appended at each trigger.
 
     Source: Spark `org.apache.spark.sql.connector.write.SupportsTruncate`.
     """
 
     @abstractmethod
     def truncate(self) -> WriteBuilder:
-        """Have the write empty the table first. Returns the builder."""
+        """Make the write empty the table first. Returns the builder."""
 
 
 class Write:
     """One write, as a plan: how to run it in each kind of query.
 
-    Runs on: driver. A write implements the methods of the capabilities that its table names; the others raise.
+    Runs on: driver. A write implements the methods of the capabilities that its table names; the other methods raise.
 
     Source: Spark `org.apache.spark.sql.connector.write.Write`.
     """
 
     def description(self) -> str:
-        """Return what is written where, for plans and errors."""
+        """Return a description of the write and its target, for plans and errors."""
         return type(self).__name__
 
     def notes(self) -> Sequence[str]:
-        """Return what the user should know of this write although it works; as `Scan.notes`.
+        """Return notes for the user about this write; as `Scan.notes`.
 
         Called after `toBatch` or `toStreaming`.
         """
@@ -292,11 +292,11 @@ class Write:
         """Return this write for a continuous query; `toStreaming()` unless overridden.
 
         Args:
-            stream: what the query reads: a write that keeps its positions must know them.
+            stream: the source of the query: a write that keeps its positions needs it.
             epoch_ms: the length of an epoch.
 
         Raises:
-            CapabilityError: the table cannot be written by a continuous query, or not by one of this source.
+            CapabilityError: a continuous query cannot write the table, or not from this source.
             OptionError: the options do not go with the source, or with the length of an epoch.
         """
         return self.toStreaming()

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PhysicalWriteInfo:
-    """What an engine knows of a write when it starts its tasks.
+    """The description of a write when its tasks start.
 
     Attributes:
-        numPartitions: the number of tasks; None where the engine does not tell, as PySpark.
+        numPartitions: the number of tasks; None if the engine does not name it, as PySpark.
 
     Source: Spark `org.apache.spark.sql.connector.write.PhysicalWriteInfo`.
     """
@@ -30,10 +30,10 @@ class PhysicalWriteInfo:
 
 
 class WriterCommitMessage:
-    """What a task sends to the driver when it has written: plain picklable data.
+    """The message of a task to the driver after its rows are written: plain picklable data.
 
-    A continuous engine sends it as JSON, which `StreamingWrite.deserializeMessage` reads; it never unpickles what comes
-    from the network.
+    A continuous engine sends it as JSON, which `StreamingWrite.deserializeMessage` reads; it never unpickles data from
+    the network.
 
     Source: Spark `org.apache.spark.sql.connector.write.WriterCommitMessage`.
     """
@@ -63,9 +63,9 @@ class WriterCommitMessage:
 class DataWriter(ConnectorContract):
     """Writes the rows of one task.
 
-    Life cycle: `write` for each batch, then `commit`; `abort` if one of them raised, or the rows could not be had;
-    `close` at the end in both cases. An attempt that is killed, or that loses against another one after its `commit`,
-    gets no further call.
+    Life cycle: `write` for each batch, then `commit`; `abort` if one of these calls raised, or if the rows could not be
+    computed; `close` at the end in both cases. An attempt that is killed, or that loses against another attempt after
+    its `commit`, gets no further call.
 
     Runs on: executor; one for each task attempt, on one thread; every method may block, with a deadline; never pickled.
 
@@ -77,23 +77,23 @@ class DataWriter(ConnectorContract):
         """Take one batch of rows. Every batch of one task has the schema of `LogicalWriteInfo.schema`."""
 
     def flushNow(self) -> None:
-        """Send what is held back, without waiting until it has arrived; `write` and `commit` may follow.
+        """Send buffered rows, without waiting until they have arrived; `write` and `commit` may follow.
 
-        Called by a continuous engine when the source has no more rows for the moment. A writer that holds nothing back
-        for long, or whose rows are visible at the commit only, leaves it as it is: it does nothing.
+        Called by a continuous engine when the source has no more rows for the moment. Does nothing unless overridden.
+        A writer that buffers rows only briefly, or whose rows become visible at the commit, need not override it.
         """
 
     @abstractmethod
     def commit(self) -> WriterCommitMessage:
-        """Finish: after it returns, the rows are as safe as the sink promises. Once, also for a task without rows.
+        """Finish: after it returns, the rows have the guarantee of the sink. Called once, also for a task without rows.
 
-        The message must pickle. Two attempts of a task can both come here: rows that only one of them may show are
-        shown by the commit of the job.
+        The message must pickle. Two attempts of a task can both call this method: rows that must become visible once
+        become visible by the commit of the job.
         """
 
     @abstractmethod
     def abort(self) -> None:
-        """Clean up after a failed `write` or `commit`. Its own error is logged, and does not hide that of the call."""
+        """Clean up after a failed `write` or `commit`. Its own error is logged and does not replace the first one."""
 
     @abstractmethod
     def close(self) -> None:
@@ -103,7 +103,7 @@ class DataWriter(ConnectorContract):
 class DataWriterFactory(ConnectorContract):
     """Builds the writers of a batch write on executors.
 
-    Must pickle: it is made and pickled on the driver, once for each write, and unpickled by each task.
+    Must pickle: it is created and pickled on the driver, once for each write, and unpickled by each task.
 
     Source: Spark `org.apache.spark.sql.connector.write.DataWriterFactory`.
     """
@@ -121,7 +121,7 @@ class DataWriterFactory(ConnectorContract):
 class StreamingDataWriterFactory(ConnectorContract):
     """Builds the writers of one micro-batch on executors.
 
-    Must pickle: it is made and pickled on the driver, once for each micro-batch, and unpickled by each task.
+    Must pickle: it is created and pickled on the driver, once for each micro-batch, and unpickled by each task.
 
     Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory`.
     """
@@ -130,15 +130,15 @@ class StreamingDataWriterFactory(ConnectorContract):
         """Return the factory for the tasks of one query, whose id is known only when it runs.
 
         Args:
-            query_id: the id in the checkpoint; None if the engine does not tell it.
+            query_id: the id in the checkpoint; None if the engine does not know it.
         """
         return self
 
     def for_tasks(self) -> StreamingDataWriterFactory:
         """Return the factory that is sent to the tasks of a micro-batch; itself unless overridden.
 
-        Driver; may block. Called once for each micro-batch, before its tasks, and in no other process: PySpark builds a
-        factory also in the process that commits, and sends that one to nobody.
+        Driver; may block. Called once for each micro-batch, before its tasks, and in one process only: PySpark also
+        builds a factory in the process that commits, and does not send it to tasks.
         """
         return self
 
@@ -160,7 +160,7 @@ class BatchWrite(ConnectorContract):
     `commit` raised, `abort`. A driver that is killed calls neither.
 
     Runs on: driver; every method may block, with a deadline. Must pickle: under PySpark `commit` and `abort` run in
-    another process than the one that made the factory.
+    another process than `createBatchWriterFactory`.
 
     Source: Spark `org.apache.spark.sql.connector.write.BatchWrite`.
     """
@@ -170,18 +170,18 @@ class BatchWrite(ConnectorContract):
         """Return the factory that executors write with.
 
         Args:
-            info: what the engine knows of the tasks.
+            info: the description of the tasks.
         """
 
     def useCommitCoordinator(self) -> bool:
         """Return whether at most one attempt of each task may commit; True unless overridden.
 
-        Driver; an engine asks before it starts the tasks. Does not block. What an engine does with it:
+        Driver; called before the tasks start. Does not block. How engines use the answer:
 
         - Spark, for a sink in Java: if True, an attempt asks the driver before `DataWriter.commit`, and one that is
           refused is aborted.
-        - PySpark: Spark does not know the answer of a Python sink. Its `PythonBatchWrite` always uses the coordinator,
-          and asks it only when the writer in Python has ended, after `DataWriter.commit`. So the driver gets one
+        - PySpark: Spark does not call this method of a Python sink. Its `PythonBatchWrite` always uses the coordinator,
+          and calls it only when the writer in Python has ended, after `DataWriter.commit`. So the driver gets one
           message for each task, but two attempts of a task can both run `DataWriter.commit`, and the one that is
           refused is not aborted. Make rows visible in `BatchWrite.commit`, or so that they can be repeated.
 
@@ -203,10 +203,10 @@ class StreamingWrite(ConnectorContract):
 
     Life cycle: `createStreamingWriterFactory` once for each epoch; when its tasks have succeeded, `commit`; if one has
     failed for good, or `commit` raised, `abort`. `commit` must be idempotent by epoch: an engine that was killed before
-    it noted the commit runs the epoch again, with other attempts, and commits it again.
+    it stored the commit runs the epoch again, with other attempts, and commits it again.
 
     Runs on: driver; every method may block, with a deadline. Must pickle: under PySpark there is a new object for each
-    epoch, and `commit` runs in another process than the one that made the factory.
+    epoch, and `commit` runs in another process than `createStreamingWriterFactory`.
 
     Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingWrite`.
     """
@@ -216,18 +216,18 @@ class StreamingWrite(ConnectorContract):
         """Return the factory that executors write with.
 
         Args:
-            info: what the engine knows of the tasks of this micro-batch.
+            info: the description of the tasks of this micro-batch.
         """
 
     def useCommitCoordinator(self) -> bool:
         """Return whether at most one attempt of each task may commit; True unless overridden.
 
-        Driver; an engine asks before it starts the tasks. Does not block. What an engine does with it:
+        Driver; called before the tasks start. Does not block. How engines use the answer:
 
         - Spark, for a sink in Java: if True, an attempt asks the driver before `DataWriter.commit`, and one that is
           refused is aborted.
-        - PySpark: Spark does not know the answer of a Python sink. Its `PythonStreamingWrite` always uses the
-          coordinator, and asks it only when the writer in Python has ended, after `DataWriter.commit`. So the driver
+        - PySpark: Spark does not call this method of a Python sink. Its `PythonStreamingWrite` always uses the
+          coordinator, and calls it only when the writer in Python has ended, after `DataWriter.commit`. So the driver
           gets one message for each task, but two attempts of a task can both run `DataWriter.commit`, and the one
           that is refused is not aborted. Make rows visible in `StreamingWrite.commit`, or so that they can be repeated.
 
@@ -236,7 +236,7 @@ class StreamingWrite(ConnectorContract):
         return True
 
     def deserializeMessage(self, text: str) -> WriterCommitMessage:  # noqa: ARG002 - for those that can
-        """Return the commit message of its JSON.
+        """Return the commit message of a JSON text.
 
         Called on the driver by a continuous engine, for each task and epoch; a micro-batch engine pickles messages.
 
