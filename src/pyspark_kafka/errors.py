@@ -1,8 +1,8 @@
 """The exception tree: every error that leaves this package is one of these.
 
 An error often crosses from a Python worker to the JVM as text, and its attributes are lost there. So the text holds
-every fact: it begins with a stable condition, says what failed, where, what was expected and found, what happened to
-the data, and ends with a hint. Secrets never enter an error. Layer: bottom, imports nothing of this package.
+all facts: a stable condition, the failure, its place, the expected and the found value, the fate of the data, and a
+hint at its end. Secrets never enter an error. Layer: bottom, imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-# How many things an error or a line of the log lists by name.
+# The maximum number of things that an error or a line of the log lists by name.
 MAX_LISTED = 20
-# Tracebacks of users' functions have several lines. What a broker says has one: `broker_error`.
+# Tracebacks of users' functions have several lines. Texts of brokers have one: `broker_error`.
 _LINES = "\n\t"
 
 
 def listed(things: Sequence[_T], describe: Callable[[_T], str] = str, *, separator: str = ", ", noun: str = "") -> str:
-    """Return the first things as text, and how many more there are: `a, b and 3 more partitions`.
+    """Return the first things as text, and the number of the others: `a, b and 3 more partitions`.
 
     Args:
         things: all of them, in the order to name them.
         describe: the text of one.
-        separator: between two; if it is not a comma, it stands before the number as well.
-        noun: what the others are, after the number.
+        separator: between two things; if it is not a comma, also before the number.
+        noun: the noun after the number.
     """
     text = separator.join(map(describe, things[:MAX_LISTED]))
     if len(things) <= MAX_LISTED:
@@ -39,7 +39,7 @@ def listed(things: Sequence[_T], describe: Callable[[_T], str] = str, *, separat
 
 
 def printable(text: str, kept: str = "") -> str:
-    r"""Return a text that may come from elsewhere as logs and terminals may show it: other characters as their escapes.
+    r"""Return a foreign text in a form that is safe in logs and terminals: unprintable characters as escapes.
 
     A broker, a file or a record must not end a line of a log, or move the cursor of a terminal.
 
@@ -87,7 +87,7 @@ class ConnectorError(Exception):
     def located(self, where: str) -> ConnectorError:
         """Return the same error, of the same class, with `where` before its message.
 
-        For a layer that knows the place (topic-partition, range, broker) of what a lower layer refused. The caller
+        For a layer that knows the place (topic-partition, range, broker) of a failure in a lower layer. The caller
         raises the result `from` this error.
         """
         error = _rebuild(type(self), self.args, dict(self.__dict__))
@@ -96,7 +96,7 @@ class ConnectorError(Exception):
         return error
 
     def change_hint(self, hint: str) -> None:
-        """Replace the hint in place, for a layer that knows more of what to do."""
+        """Replace the hint in place, for a layer that has a better one."""
         self.hint = printable(hint, _LINES)
         self.args = (_text(self.condition, self.message, self.hint),)
 
@@ -157,7 +157,7 @@ class AccessError(BrokerError):
 
     Attributes:
         rights: the missing rights, all on one resource; empty if none is known.
-        grant: the sentence of the hint that says how to grant them.
+        grant: the sentence of the hint with the command that grants them.
     """
 
     rights: tuple[object, ...] = ()
@@ -177,7 +177,7 @@ class DataLossError(ConnectorError):
 
 
 class PlanningError(ConnectorError):
-    """A batch cannot be planned: what it is to read contradicts what the run began with, or what there is now."""
+    """A batch cannot be planned: its range contradicts the start of the run, or the current partitions."""
 
 
 class ProtocolError(ConnectorError):
@@ -185,10 +185,10 @@ class ProtocolError(ConnectorError):
 
 
 class CorruptRecordsError(ProtocolError):
-    """Record-batch bytes fail their checksum or are malformed; nothing of the batch was emitted.
+    """Record-batch bytes fail their checksum or are malformed; no record of the batch was emitted.
 
     Attributes:
-        whole_bytes: the size of the whole record batches before the damaged one; None if that is not known.
+        whole_bytes: the size of the whole record batches before the damaged one; None if it is not known.
     """
 
     whole_bytes: int | None = None
@@ -204,11 +204,11 @@ class RecordError(ConnectorError):
 
 
 class DeliveryError(ConnectorError):
-    """Records could not be delivered; the text says what was delivered, what was not, what is unknown."""
+    """Records could not be delivered; the text names the delivered, undelivered and doubtful records."""
 
 
 class RegistryError(ConnectorError):
-    """A schema registry did not answer, refused the login, or answered what cannot be used; no record is at fault."""
+    """A schema registry did not answer, refused the login, or sent an unusable answer; no record is at fault."""
 
 
 class MissingDependencyError(ConnectorError, ImportError):
@@ -216,7 +216,7 @@ class MissingDependencyError(ConnectorError, ImportError):
 
 
 class SetupError(ConnectorError):
-    """The machine lacks something that is needed (Java, a writable cache); the text says what to install."""
+    """The machine lacks a requirement (Java, a writable cache); the text names what to install."""
 
 
 def described(value: object) -> str:
@@ -228,7 +228,7 @@ def described(value: object) -> str:
 
 
 class ContractError(ConnectorError, TypeError):
-    """A source or a sink does not do what the contract of `pyspark_kafka.connector` says."""
+    """A source or a sink violates the contract of `pyspark_kafka.connector`."""
 
     @staticmethod
     def violated(owner: object, method: str, expected: str, *, hint: str = "") -> ContractError:
@@ -237,8 +237,8 @@ class ContractError(ConnectorError, TypeError):
         Args:
             owner: the object, or its class.
             method: the method that was called.
-            expected: what the contract says and what was found instead, as the end of a sentence.
-            hint: what to do; the page with the contract, if it is empty.
+            expected: the rule of the contract and the finding, as the end of a sentence.
+            hint: a remedy; the page with the contract, if it is empty.
         """
         name = (owner if isinstance(owner, type) else type(owner)).__qualname__
         return ContractError(
@@ -250,7 +250,7 @@ class ContractError(ConnectorError, TypeError):
 
 
 class CallError(ConnectorError):
-    """A method of a source or a sink raised an error of its own; the text names both, and the error is the cause."""
+    """A method of a source or a sink raised another error; the text names both, and the error is the cause."""
 
     @staticmethod
     def raised(owner: object, method: str, error: Exception, outcome: str) -> CallError:
@@ -259,8 +259,8 @@ class CallError(ConnectorError):
         Args:
             owner: the object whose method was called.
             method: the method.
-            error: what it raised.
-            outcome: what happened to the data, as a sentence.
+            error: the error that it raised.
+            outcome: the fate of the data, as a sentence.
         """
         name = type(owner).__qualname__
         return CallError(
@@ -278,11 +278,11 @@ def _place(error: Exception) -> str:
 
 
 class CapabilityError(ConnectorError, NotImplementedError):
-    """A table is asked for something that it cannot do."""
+    """A table lacks a capability that a query needs."""
 
     @staticmethod
     def missing_method(owner: object, method: str, capability: str) -> CapabilityError:
-        """Build the error of a method that a capability of the table asks for and that the object lacks."""
+        """Build the error of a method that a capability of the table requires and the object lacks."""
         name = type(owner).__qualname__
         return CapabilityError(
             f"{name} has no method {method}(), which capability {capability} of its table asks for.",
@@ -301,12 +301,12 @@ class PartitionError(ConnectorError):
 
 
 class CommitConflictError(ConnectorError):
-    """An epoch is to be committed in another form than before, or out of order; nothing was committed."""
+    """A commit of an epoch differs from its earlier commit, or is out of order; nothing was committed."""
 
 
 class StateError(ConnectorError):
-    """Keyed state is damaged, missing or not usable; it is as it was before the call."""
+    """Keyed state is damaged, missing or not usable; the call did not change it."""
 
 
 class ContinuousQueryError(ConnectorError):
-    """A run of a continuous query failed; what was not committed is read again."""
+    """A run of a continuous query failed; uncommitted rows are read again."""

@@ -1,12 +1,12 @@
-"""How far streaming queries are behind the ends of their topics, and how they fare, for logs and monitoring.
+"""Metrics of streaming queries for logs and monitoring: lag, rates, durations, state.
 
     from pyspark_kafka import metrics
 
     metrics.listen(spark)
 
 From then on every micro-batch of a query that reads with this package writes a line to the log `pyspark_kafka.metrics`,
-and `latest` and `snapshot` return the newest figures. `prometheus` and `opentelemetry` show them where operators look.
-`live` draws those of one query in a notebook, `lag` asks the brokers how far all of them are behind now. See
+and `latest` and `snapshot` return the newest metrics. `prometheus` and `opentelemetry` export them. `live` draws the
+metrics of one query in a notebook, `lag` measures the current lag of all queries at the brokers. See
 docs/monitoring.md. Layer: below cli.
 """
 
@@ -56,27 +56,27 @@ def prometheus(
     max_partitions: int = MAX_PARTITIONS,
     connection: Mapping[str, Any] | None = None,
 ) -> PrometheusEndpoint:
-    """Show the figures of the queries of a session to Prometheus, and listen to them (`listen`).
+    """Export the metrics of the queries of a session to Prometheus, and listen to the queries (`listen`).
 
-    With `port` an HTTP server serves them, to this machine alone unless `address` says otherwise; it asks nobody for
-    a password. Without it they become part of a registry that the program serves itself. A second call with the same
-    port and registry returns the same endpoint. Its figures are those of all sessions that are listened to.
+    With `port` an HTTP server serves the metrics, to this machine alone unless `address` is set; it does not require a
+    password. Without `port` they are added to a registry that the program serves itself. A second call with the same
+    port and registry returns the same endpoint. It has the metrics of all sessions with a listener.
 
     Runs on: driver, or the client with Spark Connect; the server is a daemon thread there. Needs the extra
     `prometheus`.
 
     Args:
         session: classic or Spark Connect.
-        port: where to serve them; 0 for any that is free; None to serve nothing.
-        address: where the server listens; "0.0.0.0" for everybody who reaches this machine.
-        registry: takes them; by default one of their own with `port`, and the library's own without.
-        max_partitions: how many partitions, of all queries together, have a series of their own: those that are most
-            behind. Sums and maxima are of all.
-        connection: options of the cluster, as a query has them; with them its brokers are asked once a minute how far
-            queries are behind, and how long the records that are read next will stay, in a thread of its own.
+        port: the port of the server; 0 for any free port; None for no server.
+        address: the address of the server; "0.0.0.0" for every machine that reaches this one.
+        registry: the registry of the metrics; by default a new one with `port`, and the library's own without.
+        max_partitions: the maximum number of partitions, of all queries together, with a series each: the partitions
+            with the largest lag. Sums and maxima are of all.
+        connection: options of the cluster, as a query has them; with them, a separate thread measures at its brokers
+            once a minute the lag of queries, and the remaining retention of the records that are read next.
 
     Returns:
-        Where they are; `stop()` ends it.
+        The endpoint; `stop()` ends it.
 
     Raises:
         MissingDependencyError: the package `prometheus-client` is not installed.
@@ -93,23 +93,23 @@ def opentelemetry(
     max_partitions: int = MAX_PARTITIONS,
     connection: Mapping[str, Any] | None = None,
 ) -> OpenTelemetryMetrics:
-    """Show the figures of the queries of a session to OpenTelemetry, and listen to them (`listen`).
+    """Export the metrics of the queries of a session to OpenTelemetry, and listen to the queries (`listen`).
 
-    Each figure is an observable instrument of the meter `pyspark_kafka`, named as Prometheus' exporter of OpenTelemetry
+    Each metric is an observable instrument of the meter `pyspark_kafka`, named as Prometheus' exporter of OpenTelemetry
     expects it: `pyspark_kafka.records_behind`, `pyspark_kafka.batch_phase` in s. The histogram of `prometheus` is a
-    sum here, for instruments that are observed have none. A second call with the same provider returns the same.
+    sum here, because there are no observable histograms. A second call with the same provider returns the same object.
 
     Runs on: driver, or the client with Spark Connect; computed in the thread of the provider's reader. Needs the extra
     `otel`.
 
     Args:
         session: classic or Spark Connect.
-        meter_provider: by default that of the program, as OpenTelemetry's API knows it.
+        meter_provider: by default the global provider of OpenTelemetry's API.
         max_partitions: as of `prometheus`.
         connection: as of `prometheus`.
 
     Returns:
-        What is observed; `stop()` ends it.
+        The instruments; `stop()` removes them.
 
     Raises:
         MissingDependencyError: the package `opentelemetry-api` is not installed.
@@ -121,10 +121,10 @@ def opentelemetry(
 def lag(
     session: SparkSession, options: Mapping[str, Any], *, timeout_s: float = 15.0, times: bool = True
 ) -> dict[str, LagReport]:
-    """Return how far each active query of a session is behind its topics now.
+    """Return the current lag of each active query of a session.
 
-    A query is where its last micro-batch ended. Queries that have not ended one yet, or read nothing of Kafka, are left
-    out. Topics that are not in this cluster have the state `gone`.
+    The position of a query is the end of its last micro-batch. Queries without a finished micro-batch, or without a
+    Kafka source, are left out. Topics that are not in this cluster have the state `gone`.
 
     Runs on: driver, or the client with Spark Connect; blocks, for about `timeout_s` for each query at most.
 
@@ -163,14 +163,14 @@ def lag(
 def live(query: Any, interval_s: float = 2.0) -> LiveView:
     """Draw rows per second and the phases of batches in the output of a notebook's cell, until the query ends.
 
-    Runs on: the program of the notebook, in a thread of its own; returns at once.
+    Runs on: the program of the notebook, in a separate thread; returns immediately.
 
     Args:
         query: of Spark, classic or Connect, or a continuous one.
         interval_s: seconds between two drawings.
 
     Returns:
-        What draws; `stop()` ends it before the query does.
+        The view; `stop()` ends it before the query ends.
 
     Raises:
         CapabilityError: the program is not a notebook.

@@ -1,7 +1,7 @@
 """`KafkaSource`: Spark's first streaming source interface, for jobs that drive their own batches.
 
-`KafkaMicroBatchStream` plans what a batch reads. This class adds what a program needs: offsets in any form, the initial
-offsets kept beside a checkpoint, a batch as a DataFrame.
+`KafkaMicroBatchStream` plans the ranges of a batch. This class adds an interface for programs: offsets in any form,
+initial offsets kept in the directory of a checkpoint, a batch as a DataFrame.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 OffsetLike: TypeAlias = KafkaSourceOffset | Mapping[str, Any] | str
-"""An offset as a program has it: a `KafkaSourceOffset`, the nested mapping `{"topic": {"0": 100}}`, or its JSON."""
+"""An offset in any form: a `KafkaSourceOffset`, the nested mapping `{"topic": {"0": 100}}`, or its JSON."""
 
 # The planned ranges replace these options.
 _PLANNED = ("subscribe", "subscribePattern", "assign")
@@ -46,25 +46,25 @@ _PLANNED_PREFIXES = ("starting", "ending")
 class KafkaSource:
     """A Kafka subscription from which a program takes its batches itself.
 
-    For jobs with a loop or a schedule of their own (Airflow, notebooks), and to read a past batch again. The program
-    keeps the offsets; a batch is an ordinary DataFrame, and reads the same records however often it is used.
+    For jobs with their own loop or schedule (Airflow, notebooks), and to read a past batch again. The program keeps the
+    offsets; a batch is an ordinary DataFrame, and reads the same records each time that it is used.
 
     ```python
     source = KafkaSource(spark, {"kafka.bootstrap.servers": "…", "subscribe": "events"}, "/checkpoints/job/sources/0")
-    end = source.latestOffset(start)  # start: the end of the batch before, None at first
+    end = source.latestOffset(start)  # start: the end of the previous batch, None at first
     source.getBatch(start, end).write.mode("append").parquet("…")
     ```
 
-    Runs on: driver, in one thread. Offsets are looked up by this process, which must reach the brokers, also where it
-    is a Spark Connect client.
+    Runs on: driver, in one thread. This process looks offsets up, and must reach the brokers, also if it is a Spark
+    Connect client.
 
     Args:
         spark: the session, classic or Spark Connect.
-        options: those of `spark.readStream.format("pyspark_kafka")`.
+        options: the options of `spark.readStream.format("pyspark_kafka")`.
         metadata_path: the source's own directory, `<checkpoint>/sources/<index>`, where the initial offsets are kept.
             They are resolved once; in a later run they take precedence over the starting options. None: below the
-            location in option `checkpointLocation`, or in memory only without that option. The version of a schema in a
-            registry that keys or values are read with is kept there, too.
+            location in option `checkpointLocation`, or in memory only without that option. The directory also keeps
+            the version of a registry's schema with which keys or values are read.
 
     Raises:
         OptionError: options are missing, unknown, malformed or in conflict.
@@ -87,7 +87,7 @@ class KafkaSource:
         self._columns = plan_columns(parsed, starts=True, directory=metadata_path)
         if self._columns.versions is not None:
             self._columns.versions.keep()
-        # A program may look for an end from wherever it likes; it says with `commit` what it has finished.
+        # A program may look for an end from any offset; `commit` marks the finished offsets.
         self._stream = KafkaMicroBatchStream(
             self._options, self._columns.schema, self._columns.formats, starts_are_finished=False
         )
@@ -102,7 +102,7 @@ class KafkaSource:
         return spark_schema(self._columns.schema)
 
     def initialOffset(self) -> KafkaSourceOffset:
-        """Return where the first batch begins. The first call resolves the starting option, and keeps the result.
+        """Return the start of the first batch. The first call resolves the starting option, and keeps the result.
 
         Raises:
             OptionError: the option names other partitions than the subscription, or a time without a record.
@@ -117,7 +117,7 @@ class KafkaSource:
     def getOffset(self) -> KafkaSourceOffset | None:
         """Return the end of the batch that follows the last one that `getBatch` returned, or of the first one.
 
-        As `latestOffset` with the limit in the options. Spark's connector has only `latestOffset` left.
+        As `latestOffset` with the limit in the options. Spark's connector has only `latestOffset`.
         """
         return self.latestOffset(self._position)
 
@@ -127,8 +127,8 @@ class KafkaSource:
         """Return the end of the batch that begins at `start`; `start` itself if there is nothing to read.
 
         Args:
-            start: the end of the batch before; None: the initial offsets.
-            limit: how much to read at most; None: the limit in the options.
+            start: the end of the previous batch; None: the initial offsets.
+            limit: the maximum to read; None: the limit in the options.
 
         Returns:
             None if there are no partitions at all.
@@ -145,35 +145,35 @@ class KafkaSource:
         return end if end.partitions else None
 
     def reportLatestOffset(self) -> KafkaSourceOffset | None:
-        """Return the ends of the partitions as the last `latestOffset` saw them; None before that."""
+        """Return the ends of the partitions from the last `latestOffset`; None before the first call."""
         return self._stream.reportLatestOffset()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return the limit in the options: how much a batch reads at most."""
+        """Return the limit in the options: the maximum that a batch reads."""
         return self._stream.getDefaultReadLimit()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """End at what is available at the next `latestOffset` call: later calls return nothing newer."""
+        """End at the records available at the next `latestOffset` call: later calls return nothing newer."""
         self._stream.prepareForTriggerAvailableNow()
 
     def getBatch(self, start: OffsetLike | None, end: OffsetLike) -> DataFrame:
         """Return the records of `[start, end)`.
 
         It is planned like a micro-batch: partitions that are only in `end` are read from their earliest offset; deleted
-        partitions and those that went back are data loss. Records are read when the DataFrame is used; a topic that is
-        recreated before that is not recognized.
+        partitions and partitions whose end went back are data loss. Records are read when the DataFrame is used; a
+        topic that is recreated before that is not recognized.
 
         Args:
-            start: inclusive; None: where the first batch begins, which `end` may carry, else the initial offsets. With
+            start: inclusive; None: the start of the first batch, which `end` may carry, else the initial offsets. With
                 a start, the kept offsets are not used.
             end: exclusive.
 
         Raises:
-            CheckpointError: an offset is not one of a Kafka source.
+            CheckpointError: an offset is not from a Kafka source.
             DataLossError: partitions were deleted, or went back, and `failOnDataLoss` is true.
             PlanningError: the batch does not fit the snapshot of an available-now run.
-            SetupError: the Python that Spark starts does not have this package; with Spark Connect that shows at the
-                first action, as an error of Spark's.
+            SetupError: the Python that Spark starts does not have this package; with Spark Connect the first action
+                raises Spark's error.
 
         Shape: the columns of `schema()`; no rows if the range has none.
         """
@@ -207,7 +207,7 @@ class KafkaSource:
             raise without_package() from None
 
     def deserializeOffset(self, text: str) -> KafkaSourceOffset:
-        """Parse an offset of a checkpoint, this connector's or that of Spark's own.
+        """Parse an offset of a checkpoint of this connector or of Spark's connector.
 
         Raises:
             CheckpointError: the text is not an offset of a Kafka source.
@@ -215,10 +215,10 @@ class KafkaSource:
         return KafkaSourceOffset.from_json(text)
 
     def commit(self, end: OffsetLike) -> None:
-        """Note that everything below `end` is processed.
+        """Take note that everything below `end` is processed.
 
-        With option `commitOffsetsToGroup`, it is committed to a group for Kafka's own tools, without waiting; else
-        nothing is done.
+        With option `commitOffsetsToGroup`, it is committed to a group for Kafka's own tools, without waiting; without
+        the option nothing is done.
 
         Raises:
             CheckpointError: `end` is not an offset of a Kafka source.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.typed.values import Framing, OnBad, ValueFormat
 
 _BYTES = ("binary", "string")
-# What the other of key and value may be. `void` holds nothing that could be lost.
+# The types of the other column, key or value. `void` has no bytes to lose.
 _KEPT = (*_BYTES, "void")
 
 
@@ -35,10 +35,10 @@ class ColumnDecoding:
 
     Attributes:
         name: the column of values.
-        into: the column of what was decoded.
-        plan: what the values are.
-        on_bad: what becomes of values that cannot be read.
-        corrupt_column: the column that says so; None: there is none.
+        into: the column of decoded values.
+        plan: the format and schema of the values.
+        on_bad: the treatment of unreadable values.
+        corrupt_column: the column that describes unreadable values; None for no such column.
         is_key: whether they are keys.
     """
 
@@ -87,7 +87,7 @@ class ColumnDecoding:
         Raises:
             SchemaError: the column is missing, or neither bytes nor text; or with `corrupt_column` the other of `key`
                 and `value` is neither.
-            OptionError: there is a column of the name of `corrupt_column`, of another type.
+            OptionError: a column with the name of `corrupt_column` has another type.
         """
         needed: dict[str, tuple[str, ...]] = {self.name: _BYTES}
         if self.plan.column.framing in HEADER_FRAMINGS:
@@ -101,14 +101,14 @@ class ColumnDecoding:
 
     @property
     def _sides(self) -> tuple[str, str]:
-        """Return what the values are, and what they are not: key or value."""
+        """Return the side of the values, key or value, and the other side."""
         return ("key", "value") if self.is_key else ("value", "key")
 
     def _check_corrupt(self, types: Mapping[str, Any], spark_type: Callable[[Any], Any]) -> None:
-        """Refuse columns of which the corrupt column would lose something.
+        """Refuse columns with bytes that the corrupt column would lose.
 
         Args:
-            types: the columns that there are.
+            types: the existing columns.
             spark_type: returns a type as Spark's JSON has it.
         """
         if self.corrupt_column is None:
@@ -135,7 +135,7 @@ class ColumnDecoding:
             )
 
     def _corrupt(self, batch: pa.RecordBatch, decoded: DecodedColumn) -> pa.Array:
-        """Return what a typed read has for bad records: null in rows that were read."""
+        """Return the corrupt column of a typed read: null in readable rows."""
         bad = decoded.bad
         if not bad:
             return pa.nulls(batch.num_rows, CORRUPT_TYPE)
@@ -161,7 +161,7 @@ class ColumnEncoding:
     Attributes:
         name: the column to encode.
         into: the column of values.
-        plan: what the values become.
+        plan: the format and schema of the encoded values.
     """
 
     name: str
@@ -212,7 +212,7 @@ def decode_column(  # noqa: D417
     on_bad: OnBad = "raise",
     corrupt_column: str | None = None,
 ) -> ColumnDecoding:
-    """Return a function for `mapInArrow` that decodes a column, of whichever source.
+    """Return a function for `mapInArrow` that decodes a column, from any source.
 
     ```python
     from pyspark_kafka.formats import decode_column
@@ -224,23 +224,23 @@ def decode_column(  # noqa: D417
     Works for batch and streaming DataFrames, on classic Spark and on Spark Connect; this package must be installed
     where executors run.
 
-    Runs on: driver, or the client of Spark Connect, where the schema is looked up, once. The function runs in tasks.
+    Runs on: driver, or the client of Spark Connect; looks the schema up, once. The function runs in tasks.
 
     Arguments that are not described here are as of `decode`.
 
     Args:
         name: the column of values, binary or string.
-        value_format: what they are.
-        into: the column of what was decoded; None: `name`, which is replaced.
+        value_format: the format of the values.
+        into: the column of decoded values; None: `name`, which is replaced.
         framing: as of `decode`; `confluentHeader` and `confluentDual` need a column `headers`.
         is_key: whether they are keys: for the wire format `confluentHeader`, and for `corrupt_column`.
-        on_bad: what becomes of values that cannot be read. `raise`: the task fails; the error names topic, partition
-            and offset if the DataFrame has these columns, else the row of its batch. `null`: they are null.
-        corrupt_column: with `null`, the column that has what could not be read, as a typed read in mode PERMISSIVE has
-            it: for `pyspark_kafka.dead_letters`. The bytes of the other of `key` and `value` are in it too, if the
-            DataFrame has that column, which must be binary or string. If there is a corrupt column already, of a
-            decoding or a typed read before, it is kept, and filled where it is null. To decode key and value, decode
-            the first one into a column of its own (`into`), so that its bytes are there for the second.
+        on_bad: the treatment of unreadable values. `raise`: the task fails; the error names topic, partition and offset
+            if the DataFrame has these columns, else the row of its batch. `null`: they are null.
+        corrupt_column: with `null`, the column of unreadable values, as in a typed read in mode PERMISSIVE: for
+            `pyspark_kafka.dead_letters`. It also has the bytes of the other of `key` and `value`, if the DataFrame has
+            that column, which must be binary or string. An existing corrupt column, of an earlier decoding or a typed
+            read, is kept, and filled where it is null. To decode key and value, decode the first one into a separate
+            column (`into`), so that its bytes are available to the second decoding.
 
     Raises:
         SchemaError: the schema cannot be used, or does not exist.
@@ -268,7 +268,7 @@ def decode_column(  # noqa: D417
         timestamp_format=timestamp_format,
         date_format=date_format,
     )
-    # What cannot be used is said here, and not by each task.
+    # Raises here if the schema cannot be used, not in each task.
     plan.decoder(is_key=is_key)
     return ColumnDecoding(name, into or name, plan, on_bad, corrupt_column, is_key)
 
@@ -290,15 +290,15 @@ def encode_column(  # noqa: D417
 ) -> ColumnEncoding:
     """Return a function for `mapInArrow` that encodes a column of structs as values.
 
-    As `decode_column`, the other way: for sinks that take bytes, and for rows with values of several formats, as good
-    rows beside dead letters.
+    The reverse of `decode_column`: for sinks that take bytes, and for rows with values of several formats, such as good
+    rows and dead letters.
 
     Arguments that are not described here are as of `encode`.
 
     Args:
         name: the column to encode.
-        value_format: what it becomes.
-        into: the column of values; None: `name`, which is replaced.
+        value_format: the format of the encoded values.
+        into: the column of encoded values; None: `name`, which is replaced.
 
     Raises:
         SchemaError: the schema cannot be used, or does not exist.

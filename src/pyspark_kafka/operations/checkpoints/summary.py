@@ -1,4 +1,4 @@
-"""An account of a checkpoint: what it says about its query, and about its last batches."""
+"""A summary of a checkpoint: its query, and its last batches."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class BatchSummary:
     Attributes:
         batch_id: its number.
         finished: whether the commit log has it.
-        planned_at_ms: when it was planned, milliseconds since 1970-01-01 UTC; None if that is not noted.
-        finished_at_ms: when its file of the commit log was written; None if it is not finished, or if the time cannot
-            be that of the query: a copy of a checkpoint has the time of the copy.
-        watermark_ms: the watermark that it ran with; None if it had none.
-        offsets_by_topic: how many offsets it reads of each topic, at most as many records; partitions of which the
-            start is not known are left out. None if the start of the batch is not known.
-        new_partitions: how many partitions it reads for the first time.
-        problem: why the batch cannot be read; empty if it can.
-        moved: whether a fork or a rewind has written it: it reads nothing, and the query continues where it ends.
+        planned_at_ms: the time of its plan, milliseconds since 1970-01-01 UTC; None if the checkpoint lacks it.
+        finished_at_ms: the time of its file of the commit log; None if it is not finished, or if the file was copied:
+            a copy of a checkpoint has the time of the copy.
+        watermark_ms: the watermark of the batch; None if it had no watermark.
+        offsets_by_topic: the number of its offsets of each topic, an upper bound of the records; partitions with an
+            unknown start are left out. None if the start of the batch is not known.
+        new_partitions: the number of partitions that it reads for the first time.
+        problem: the reason why the batch cannot be read; empty if it can.
+        moved: whether a fork or a rewind has written it: it reads nothing, and the query continues from its end.
     """
 
     batch_id: int
@@ -50,12 +50,12 @@ class BatchSummary:
 
     @property
     def offsets(self) -> int | None:
-        """Return how many offsets it reads; None if its start is not known."""
+        """Return the number of its offsets; None if its start is not known."""
         return None if self.offsets_by_topic is None else sum(self.offsets_by_topic.values())
 
     @property
     def took_ms(self) -> int | None:
-        """Return the time from its plan until it was finished; None if one of them is not known."""
+        """Return the time from its plan to its end; None if one of the two times is not known."""
         if self.planned_at_ms is None or self.finished_at_ms is None:
             return None
         return self.finished_at_ms - self.planned_at_ms
@@ -67,10 +67,10 @@ class SourceSummary:
 
     Attributes:
         source: its name.
-        other: the text of its offset, if it is another program's source; None if it is Kafka's.
-        position: up to where the query is done; None if nothing is finished, or if it is not Kafka's.
-        end: where the unfinished batch ends; None if there is none.
-        spaced: whether the offsets have blanks, as Python data sources write them; None if they do not show it.
+        other: the text of its offset, if it is another program's source; None if it is a Kafka source.
+        position: the end of the last finished batch; None without a finished batch, or if it is not a Kafka source.
+        end: the end of the unfinished batch; None without an unfinished batch.
+        spaced: whether the offsets have blanks, as Python data sources write them; None if the offsets do not show it.
         topic_ids: the ids of topics that the source keeps.
     """
 
@@ -84,14 +84,14 @@ class SourceSummary:
 
 @dataclass(frozen=True, slots=True)
 class DirectorySummary:
-    """What is directly in a directory of a checkpoint.
+    """The contents of a directory of a checkpoint, without its subdirectories.
 
     Attributes:
         directory: below the checkpoint; "." is the checkpoint itself.
-        files: how many files.
-        checksums: how many checksums of Hadoop.
-        temporary: how many other hidden files: those that are being written, or were left behind.
-        directories: how many directories.
+        files: the number of files.
+        checksums: the number of Hadoop's checksum files.
+        temporary: the number of other hidden files: files that are being written, or were left over.
+        directories: the number of directories.
     """
 
     directory: str
@@ -103,27 +103,27 @@ class DirectorySummary:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSummary:
-    """What a checkpoint says about its query.
+    """The query of a checkpoint, and its batches.
 
     Attributes:
-        location: where it is, without passwords.
-        query_id: of the query; None if there is none.
-        kind: what has written the last batch; None if that cannot be read.
+        location: its location, without passwords.
+        query_id: the id of the query; None if the checkpoint has none.
+        kind: the program that wrote the last batch; None if the batch cannot be read.
         begun: the number of batches in the offset log.
         finished: the number of batches in the commit log.
         first: the first batch of the offset log; None if it is empty.
         last_begun: the last batch of the offset log; None if it is empty.
-        last_finished: the last batch that both logs have; None if there is none.
-        sources: the sources of the query, as far as a batch has named them.
-        batches: the batches that were asked for, oldest first.
+        last_finished: the last batch in both logs; None if no batch is in both.
+        sources: the sources of the query, as far as a batch names them.
+        batches: the requested batches, oldest first.
         states: the stateful operators.
-        prepared_epochs: the epochs of which commit messages are kept.
-        owner: the start of a continuous query that writes the checkpoint; empty if there was none.
+        prepared_epochs: the epochs with kept commit messages.
+        owner: the start of a continuous query that writes the checkpoint; empty if no continuous query wrote it.
         transactions: prefix of the transactional ids, group and number of lanes of an exactly-once continuous query, as
             text; empty if it never was one.
-        problems: what could not be read, one sentence each.
-        not_whole: what to do before a query starts here, as a fork, a rewind or a restore was not finished; empty if
-            none is left unfinished.
+        problems: the unreadable parts, one sentence each.
+        not_whole: the step that is necessary before a query starts here, because a fork, a rewind or a restore was
+            interrupted; empty if none was.
     """
 
     location: str
@@ -152,23 +152,23 @@ class CheckpointSummary:
 def read_summary(
     checkpoint: QueryCheckpoint, *, max_batches: int | None = 10, report: Callable[[str], object] = str
 ) -> CheckpointSummary:
-    """Read what a checkpoint says; a file that cannot be read is a problem in the account, and no error.
+    """Summarize a checkpoint; an unreadable file is a problem in the summary, not an error.
 
-    Runs on: any program; reads the last batches that are asked for; blocks on the file system.
+    Runs on: any program; reads the last batches; blocks on the file system.
 
     Args:
-        checkpoint: what to read.
-        max_batches: how many batches to read, the last ones; None for all.
-        report: told what is being read, for a step that takes a while.
+        checkpoint: the checkpoint to read.
+        max_batches: the maximum number of batches to read, the last ones; None for all.
+        report: called with the name of the current step, if a step takes a while.
     """
     return _Account(checkpoint, report).build(max_batches)
 
 
 def list_directories(checkpoint: QueryCheckpoint) -> tuple[tuple[DirectorySummary, ...], tuple[str, ...]]:
-    """Return what is in the directory of a checkpoint and in those directly below it, by one listing each.
+    """Return the contents of the directory of a checkpoint and of its direct subdirectories, by one listing each.
 
     Returns:
-        The directories, and sentences about those that cannot be listed.
+        The directories, and sentences about directories that cannot be listed.
     """
     found, problems = [], []
     for directory in ("", *sorted(checkpoint.names.directories)):

@@ -1,4 +1,4 @@
-"""How far positions are behind, as values. Pure."""
+"""The lag of positions, as values. Pure."""
 
 from __future__ import annotations
 
@@ -23,57 +23,61 @@ _MAX_TIME_MS = (2**63 - 1) // 1_000
 
 
 class LagState(Enum):
-    """What a position stands for. The values are for people and for JSON."""
+    """The state of a position. The values are for people and for JSON."""
 
     KNOWN = "known"
     """The position lies in the log."""
     LOST = "lost"
-    """The log begins behind the position: records that were not read are gone."""
+    """The log begins after the position: unread records are gone."""
     BEYOND_END = "beyond end"
     """The log ends before the position: it was cut, or the topic was recreated."""
     RECREATED = "recreated"
     """The topic's id differs from the id that was read."""
     GONE = "gone"
-    """There is no such topic or partition, or this user may not describe it."""
+    """The topic or partition does not exist, or this user may not describe it."""
     UNKNOWN = "unknown"
-    """The log was not found out about; `PartitionLag.missing` says why."""
+    """The log could not be looked up; `PartitionLag.missing` has the reason."""
 
 
-# States that are wrong for certain, whatever else could not be found out.
+# States that are certainly faults, even if other values are unknown.
 FAULTS = frozenset({LagState.LOST, LagState.BEYOND_END, LagState.RECREATED, LagState.GONE})
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """How far a position in one topic-partition is behind the end of its log.
+    """The lag of a position in one topic-partition behind the end of its log.
 
-    None stands for what is not known. Times are those of the records' timestamps, in ms since 1970-01-01 UTC.
+    Unknown values are None. Times are the timestamps of records, in ms since 1970-01-01 UTC.
 
     Attributes:
         topic: the topic.
         partition: its number.
-        state: what the position stands for.
+        state: the state of the position.
         position: the next offset to read.
         log_start: the first offset of the log.
         end: the end of the log, exclusive; with `read_committed` the last stable offset.
-        records_behind: offsets that are still to be read and that the log still has. Control records and those that a
-            compaction has removed are counted: it is an upper bound of the records.
-        records_lost: offsets before the log's start that were not read.
-        bytes_behind: about how many bytes of the leader's disk they take: their share of the log, as if all records had
-            one size; an estimate.
-        seconds_behind: how old the record at the position is, in s, by the clock of this machine: the time that it
-            has waited, if its timestamp is when it was written. 0 if nothing is behind; None if it has no timestamp.
-        position_time_ms: the time of the record at the position, if one is behind.
+        records_behind: unread offsets that the log still has. Control records and records that a compaction has removed
+            are counted: it is an upper bound of the records.
+        records_lost: unread offsets before the start of the log.
+        bytes_behind: an estimate of their bytes on the leader's disk: their share of the log, as if all records had the
+            same size.
+        seconds_behind: the age of the record at the position, in s, by the clock of this machine: its waiting time, if
+            its timestamp is the time at which it was written. 0 without lag; None if it has no timestamp.
+        position_time_ms: the time of the record at the position, if there is lag.
         newest_time_ms: the latest time of all records of the log.
-        produced_per_s: records written per second: between two looks; with one look, since the record at the position.
-        consumed_per_s: records read per second: between two looks, or between the last batches of the checkpoint.
-        catch_up_s: time in s until nothing is behind if both rates stay; infinite if no more is read than written.
-        headroom_s: time in s until brokers may delete the record at the position. Infinite: it stays, or there is none.
-            By `retention.bytes` it is known between two looks; with one, only that the log is too large already.
-        headroom_reason: which limit deletes it, by its name such as `retention.ms`, or why there is no time.
+        produced_per_s: records written per second: between two measurements; with one measurement, since the record at
+            the position.
+        consumed_per_s: records read per second: between two measurements, or between the last batches of the
+            checkpoint.
+        catch_up_s: time in s until there is no lag at these rates; infinite if the query reads no faster than records
+            are written.
+        headroom_s: time in s until brokers may delete the record at the position. Infinite if brokers keep the record,
+            or if there is no record. The limit `retention.bytes` needs two measurements; one measurement shows only
+            whether the log is already too large.
+        headroom_reason: the limit that deletes it, by its name such as `retention.ms`, or the reason for no time.
         headroom_unknown: limits that apply and could not be computed, by their names: it may be deleted sooner.
-        missing: what could not be found out, and why; sentences.
-        log: what the figures were computed from; a later look needs it.
+        missing: unknown values and the reasons, as sentences.
+        log: the log that the values were computed from; a later measurement needs it.
     """
 
     topic: str
@@ -104,7 +108,7 @@ class PartitionLag:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is known how many records are behind."""
+        """Whether `records_behind` is known."""
         return self.records_behind is not None
 
     def to_json(self) -> dict[str, Any]:
@@ -120,15 +124,16 @@ class TopicLag:
 
     Attributes:
         topic: the topic.
-        partitions: how many there are.
-        incomplete: of how many it is not known how far they are behind.
-        faults: how many are lost, gone, recreated, or have a position beyond the end.
-        records_behind: of all that are known; None if none is, or if that is 0 and others are not known.
-        bytes_behind: of all that are known; None if none is.
-        seconds_behind: of the one that is furthest behind in time; None if that is not known of any.
-        headroom_s: of the one with the least; None if that is not known of any.
-        produced_per_s: of all that are known; None if none is.
-        consumed_per_s: of all that are known; None if none is.
+        partitions: the number of partitions.
+        incomplete: the number of partitions with unknown lag.
+        faults: the number of partitions that are lost, gone, recreated, or have a position beyond the end.
+        records_behind: the sum of known values; None if no value is known, or if the sum is 0 and other values are
+            unknown.
+        bytes_behind: the sum of known values; None if no value is known.
+        seconds_behind: the maximum of known values; None if no value is known.
+        headroom_s: the minimum of known values; None if no value is known.
+        produced_per_s: the sum of known values; None if no value is known.
+        consumed_per_s: the sum of known values; None if no value is known.
     """
 
     topic: str
@@ -149,15 +154,15 @@ class TopicLag:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """How far all positions of a query or of a group are behind, by partition.
+    """The lag of all positions of a query or of a group, by partition.
 
     Attributes:
-        origin: whose positions they are, in words.
-        measured_at_ms: when the ends of the logs were looked up, in ms since 1970-01-01 UTC.
-        positions_at_ms: when the positions were reached; None if that is not known.
-        partitions: in the order of their topics and numbers.
-        missing: what could not be found out about all of them, and why; sentences.
-        elapsed_ms: how long it took.
+        origin: the owner of the positions, in words.
+        measured_at_ms: the time at which the ends of the logs were looked up, in ms since 1970-01-01 UTC.
+        positions_at_ms: the time at which the positions were reached; None if it is not known.
+        partitions: in the order of topics and numbers.
+        missing: values that are unknown for all partitions, and the reasons, as sentences.
+        elapsed_ms: the duration of the measurement.
     """
 
     origin: str
@@ -175,7 +180,7 @@ class LagReport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is known of every partition how many records are behind."""
+        """Whether `records_behind` is known for every partition."""
         return all(each.is_complete for each in self.partitions)
 
     def worst(self, max_partitions: int | None = None) -> tuple[PartitionLag, ...]:
@@ -218,7 +223,7 @@ class LagReport:
 
 
 def _row(each: PartitionLag) -> dict[str, Any]:
-    """Return a partition by the names of columns; those of other names than its attributes are computed."""
+    """Return a partition by the names of columns; columns that are not attributes are computed."""
     members = {name: getattr(each, name) for name in each.__slots__}
     return members | {
         "state": each.state.value,

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
 
 ENDED_SECONDS = 900.0
-"""For how long the end of a query is shown, in seconds: longer than what scrapes and rules of alerts need to see it."""
+"""The time for which the end of a query is shown, in seconds: longer than scrapes and alert rules need."""
 
 MAX_PARTITIONS = 1_000
-"""How many partitions have a series of their own."""
+"""The maximum number of partitions with a series each."""
 
 _QUERY = ("query", "query_id")
 _SOURCE = (*_QUERY, "source")
 PARTITION_LABELS = (*_SOURCE, "topic", "partition")
-"""The labels of figures of a partition."""
+"""The labels of the metrics of a partition."""
 
 
 class Kind(Enum):
-    """What the values of a family are."""
+    """The kind of the values of a family."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -47,7 +47,7 @@ class Histogram:
 
     Attributes:
         counts: by bucket, the last one above all bounds; not cumulative.
-        total: the sum of what was counted.
+        total: the sum of the counted values.
     """
 
     counts: tuple[int, ...]
@@ -61,10 +61,10 @@ class Family:
     Attributes:
         name: as Prometheus has it, without the suffix of counters.
         kind: of the values.
-        unit: the base unit, in which its name ends; empty for none.
-        help: what a value is.
+        unit: the base unit, at the end of its name; empty if it has no unit.
+        help: the description of a value.
         labels: the names of the labels.
-        samples: values by those of the labels, in that order; of a histogram a `Histogram`.
+        samples: values by the values of the labels, in that order; of a histogram a `Histogram`.
         bounds: of the buckets of a histogram, inclusive.
     """
 
@@ -171,7 +171,7 @@ QUERY_FAMILIES = (
     BEHIND,
     LEFT_OUT,
 )
-"""What is shown about queries."""
+"""The families of queries."""
 
 
 def query_families(
@@ -179,17 +179,18 @@ def query_families(
     max_partitions: int = MAX_PARTITIONS,
     asked: Mapping[tuple[str, int], Mapping[TopicPartition, int]] = MappingProxyType({}),
 ) -> list[Family]:
-    """Return the figures of queries; of those that have ended only that they have, for 15 minutes.
+    """Return the metrics of queries; of ended queries only their end, for 15 minutes.
 
-    Nothing of those of which nobody hears any more: whether they run is not known.
+    Stale queries are omitted, because their state is unknown.
 
-    The work grows with all partitions, the result with at most `max_partitions` of them: those that are most behind.
+    The work grows with all partitions, the result with at most `max_partitions` of them: the partitions with the
+    largest lag.
 
     Args:
-        queries: the newest figures of each query, and its sums.
-        max_partitions: how many partitions, of all queries together, have a series of their own.
-        asked: how far partitions are behind, as brokers said of late, by the id of the query and the index of the
-            source; it takes precedence over what the newest micro-batch left.
+        queries: the newest metrics of each query, and its sums.
+        max_partitions: the maximum number of partitions, of all queries together, with a series each.
+        asked: the lag of partitions that brokers reported last, by the id of the query and the index of the source; it
+            takes precedence over the lag of the newest micro-batch.
     """
     now = values.now()
     known = [
@@ -252,9 +253,9 @@ def _labels(metrics: QueryMetrics, source: SourceMetrics) -> tuple[str, ...]:
 def _behind_most(
     sources: Sequence[tuple[tuple[str, ...], Mapping[TopicPartition, int]]], max_partitions: int
 ) -> tuple[list[tuple[tuple[str, ...], float]], int]:
-    """Return the values of the partitions that are most behind, and how many others there are.
+    """Return the values of the partitions with the largest lag, and the number of the others.
 
-    Of equals the first by name, so that the same partitions have a series in each scrape.
+    Equal values are sorted by name, so that the same partitions have a series in each scrape.
     """
 
     def each() -> Iterator[tuple[int, tuple[str, ...], TopicPartition]]:
