@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
 from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION, parse_fetch_response
-from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_frame_size, parse_response_header
+from pyspark_kafka.client.net.frame_stream import EndOfStreamError, FrameStream
+from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_response_header
 from pyspark_kafka.client.wire.token_requests import TokenChanged, TokenCreated, TokensDescribed
 from pyspark_kafka.records import scan
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Sequence
 
     from pyspark_kafka.records._variant import Kernel
@@ -27,9 +29,9 @@ def frame(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: ARG001 - ev
     flexible, prefix = draw.flag(), draw.taken(4)
     if len(prefix) < 4:
         return
-    size = outcome_of(lambda: parse_frame_size(prefix, FRAME_LIMIT_BYTES, "broker:9092"))
-    if size.value is not None:
-        require(HEADER_BYTES <= size.value <= FRAME_LIMIT_BYTES, f"a frame of {size.value} bytes was let through")
+    sizes = outcome_of(lambda: _accepted_sizes(prefix)).value
+    for size in sizes or ():
+        require(HEADER_BYTES <= size <= FRAME_LIMIT_BYTES, f"a frame of {size} bytes was let through")
     # What is received has the announced size, which is at least that of a header.
     body = memoryview(draw.rest())
     if len(body) < HEADER_BYTES:
@@ -37,6 +39,35 @@ def frame(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: ARG001 - ev
     header = outcome_of(lambda: parse_response_header(body, flexible=flexible, address="broker:9092"))
     if header.value is not None:
         require(HEADER_BYTES <= header.value[1] <= len(body), f"the body begins at byte {header.value[1]}")
+
+
+def _accepted_sizes(prefix: bytes) -> list[int]:
+    """Return the size for which a stream asks memory after these four bytes, before the other side closes."""
+    sizes: list[int] = []
+
+    def take(size: int) -> memoryview:
+        sizes.append(size)
+        return memoryview(bytearray(HEADER_BYTES))
+
+    with suppress(EndOfStreamError):
+        FrameStream(cast("socket.socket", _Socket(prefix)), "broker:9092").receive(take, None, 1)
+    return sizes
+
+
+class _Socket:
+    """A socket whose other side sends some bytes and closes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def setblocking(self, blocking: bool) -> None:
+        """Do nothing: bytes are there."""
+
+    def recv_into(self, view: memoryview) -> int:
+        """Copy the bytes, once."""
+        taken, self._data = self._data[: len(view)], self._data[len(view) :]
+        view[: len(taken)] = taken
+        return len(taken)
 
 
 def fetch_response(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: ARG001 - every target is called alike
