@@ -6,14 +6,11 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
 
 from archive_classes import start_drivers_quickly
-
-if TYPE_CHECKING:
-    import pytest
 
 pytest_plugins = (
     "kit.fixtures.apicurio",

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # What errors and what warnings of data loss contain.
 _WORDS = ("KAFKA_DATA_LOSS", "because 'failOnDataLoss' is false")

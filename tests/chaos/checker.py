@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from chaos.ledger import Stamp
 from kit.log_checker import Copied, Findings
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
+from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import (
     InvalidPartitionsError,
@@ -25,18 +28,10 @@ from chaos.proxy import Proxies, Proxy
 from kit.brokers.two_brokers import Member, free_ports, join_cluster
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka
-from pyspark_kafka.testing.broker_config import HOST, parse_cluster_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from kafka import TopicPartition
-
-    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
-    from pyspark_kafka.testing.broker_config import BrokerAddress
+from pyspark_kafka.testing.broker_config import HOST, BrokerAddress, parse_cluster_id
 
 REPLICAS = 3
 MIN_IN_SYNC = 2

@@ -12,26 +12,21 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark import SparkConf
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.streaming.query import StreamingQuery
 
 from chaos.continuous import flows
 from chaos.planted import PlantedSource
 from chaos.world import WINDOW_S
 from pyspark_kafka import DefaultSource
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.testing import ensure_java_for_spark
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 _POLL_S = 0.5
 _FINISH_WITHIN_S = 120.0

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chaos.alarms import alarms, false_alarms
 from chaos.checker import TaskCopy, check_totals, is_read_twice
-from chaos.continuous.checker import FlowRecord, check_held, check_letters, check_runs, check_withdrawn, epochs_of
+from chaos.cluster import Cluster
+from chaos.continuous.checker import (
+    FlowRecord,
+    RunCopy,
+    check_held,
+    check_letters,
+    check_runs,
+    check_withdrawn,
+    epochs_of,
+)
+from chaos.continuous.visible import VisibleTimes
+from chaos.faults import Scene
 from chaos.report import Outcome
 from chaos.timeline import Timeline
-from chaos.world import BATCH_OUT, MAIN, WINDOW_S
+from chaos.world import BATCH_OUT, MAIN, WINDOW_S, DriverProcess, Query
 from kit.independent_client import read_to_end
-from kit.log_checker import Findings, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from chaos.cluster import Cluster
-    from chaos.continuous.checker import RunCopy
-    from chaos.continuous.visible import VisibleTimes
-    from chaos.faults import Scene
-    from chaos.world import DriverProcess, Query
-    from kit.log_checker import Extent, Log
+from kit.log_checker import Extent, Findings, Log, check
 
 _WINDOW_MS = WINDOW_S * 1000
 # A window is closed by the micro-batch after the one that brings the watermark beyond it.

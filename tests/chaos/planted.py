@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 from unittest.mock import patch
+
+from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, InputPartition
+from pyspark.sql.types import StructType
 
 from pyspark_kafka import DefaultSource
 from pyspark_kafka.sink.commit_marker import MarkerFinding
 from pyspark_kafka.sink.driver import publisher
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, InputPartition
-    from pyspark.sql.types import StructType
 
 BUGS = {
     "reads_again": "every fourth micro-batch begins 3 offsets before the end of the one before it, in one partition",

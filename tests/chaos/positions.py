@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from chaos.world import MAIN
+from chaos.cluster import Cluster
+from chaos.world import MAIN, DriverProcess, Query
 from kit.checkpoint_files import batches_of, end_of_batch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from chaos.cluster import Cluster
-    from chaos.world import DriverProcess, Query
 
 _EVERY_S = 3.0
 _READ_AT_ONCE = 500

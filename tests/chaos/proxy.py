@@ -8,15 +8,13 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any
 
 from pyspark_kafka.testing.broker_config import HOST
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from types import TracebackType
 
 _CHUNK_BYTES = 1 << 16
 # What brokers are called in turn. The second name has an address of IPv6, too, at which nobody listens.

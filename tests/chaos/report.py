@@ -5,20 +5,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from chaos.continuous.checker import KillsFindings
 from chaos.continuous.faults import FAULTS_OF_FLOWS
-from chaos.faults import FAULTS
+from chaos.faults import FAULTS, Strike
+from chaos.timeline import Timeline
+from kit.log_checker import Findings, Kind
 from kit.marked_page import table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from chaos.faults import Strike
-    from chaos.timeline import Timeline
-    from kit.log_checker import Findings, Kind
 
 BEGIN, END = "<!-- chaos table: make test-chaos -->", "<!-- end of the chaos table -->"
 # A query may begin to feel a fault, or still feel it, for this time after the fault has healed.

@@ -15,10 +15,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kafka.errors import KafkaError
 
@@ -30,7 +30,7 @@ from chaos.faults import FAULTS, OF_BROKERS, Scene
 from chaos.ledger import Ledger
 from chaos.outcome import collect
 from chaos.positions import Positions
-from chaos.report import BEGIN, END
+from chaos.report import BEGIN, END, Outcome
 from chaos.world import (
     BATCH_OUT,
     MAIN,
@@ -39,6 +39,7 @@ from chaos.world import (
     PATTERN_TOPICS,
     DriverProcess,
     DriverSpec,
+    Query,
     compared_queries,
     continuous_queries,
     create_topics,
@@ -47,12 +48,6 @@ from chaos.world import (
 from chaos.writer import SourceWriter
 from kit.marked_page import put_between
 from pyspark_kafka.errors import ConnectorError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from chaos.report import Outcome
-    from chaos.world import Query
 
 # Longer than any partition stands still: a frozen broker holds its partitions up until others have taken over.
 _WATERMARK_S = 120

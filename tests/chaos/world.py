@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any
 
+from chaos.cluster import Cluster
 from kit.programs.run import kill_program, start_program
 from kit.waiting import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import TracebackType
-
-    from chaos.cluster import Cluster
 
 PROGRAM = Path(__file__).with_name("driver.py")
 MAIN = "orders"

@@ -7,16 +7,14 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any
 
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from chaos.ledger import Ledger, Stamp
 from kit.log_checker import Log
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _STEP_S = 0.05
 _PAUSE_S = 0.5

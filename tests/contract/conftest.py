@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from kit.brokers.requests import TIMEOUT_MS, AskedBroker
+from kit.brokers.requests import TIMEOUT_MS, AskedBroker, MakeTopic
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import client_of
 from pyspark_kafka.client.deadline import Deadline
@@ -16,12 +16,7 @@ from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kit.brokers.requests import MakeTopic
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 
 @pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.broker)])

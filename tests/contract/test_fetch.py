@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from kit.brokers.requests import AskedBroker
 from kit.reading import read_range
 from kit.record_batches import offsets, plain_batch
 from pyspark_kafka.model import OffsetRange, TopicPartition
-
-if TYPE_CHECKING:
-    from kit.brokers.requests import AskedBroker
 
 OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC = 1, 3
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.brokers.requests import AskedBroker
 from pyspark_kafka.client.transactions.group_commits import GroupCommits
 from pyspark_kafka.client.transactions.group_positions import GroupPosition, GroupPositions
 from pyspark_kafka.model import TopicPartition
-
-if TYPE_CHECKING:
-    from kit.brokers.requests import AskedBroker
 
 
 @pytest.fixture

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
+from kit.brokers.requests import AskedBroker
 from kit.reading import read_range
 from kit.record_batches import batch, offsets, plain_batch, record
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ProducerOptions
-
-if TYPE_CHECKING:
-    from kit.brokers.requests import AskedBroker
 
 CORRUPT_MESSAGE, UNKNOWN_TOPIC, MESSAGE_TOO_LARGE, OUT_OF_ORDER, INVALID_PRODUCER_EPOCH = 2, 3, 10, 45, 47
 INVALID_RECORD = 87

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.brokers.requests import AskedBroker
 from kit.record_batches import batch, plain_batch, record
 from pyspark_kafka.client.queries.log_sizes import fetch_log_sizes
+from pyspark_kafka.client.queries.offset_messages import OffsetSpec
 from pyspark_kafka.client.queries.offsets import list_offsets_now
 from pyspark_kafka.client.queries.topic_configs import fetch_topic_configs
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest
-
-if TYPE_CHECKING:
-    from kit.brokers.requests import AskedBroker
-    from pyspark_kafka.client.queries.offset_messages import OffsetSpec
 
 UNKNOWN_TOPIC = 3
 LATEST, EARLIEST = -1, -2

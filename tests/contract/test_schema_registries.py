@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from urllib.request import Request, urlopen
 from uuid import UUID, uuid4
 
@@ -14,9 +14,6 @@ from pyspark_kafka.errors import RegistryError
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema, SchemaRegistry, UnknownSchemaError
 from pyspark_kafka.options import RegistryOptions
 from pyspark_kafka.registry.connect import open_registry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FAKE, COMPATIBLE, CORE = "the tests' own", "/apis/ccompat/v7", "/apis/registry/v2"
 PROTO = 'syntax = "proto3"; package {package}; message M {{ int64 x = 1; }}'

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.brokers.requests import AskedBroker
 from kit.record_batches import TRANSACTIONAL, offsets, plain_batch, whole
 from kit.waiting import eventually
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
+from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
-
-if TYPE_CHECKING:
-    from kit.brokers.requests import AskedBroker
-    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 
 LATEST = -1
 INVALID_PRODUCER_EPOCH = 47

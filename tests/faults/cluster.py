@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pyspark import SparkContext
-
-if TYPE_CHECKING:
-    from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 
 # A core each, and as little memory as Spark takes.
 _CONF = {

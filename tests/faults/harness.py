@@ -6,24 +6,19 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
 
 from faults.checker import BatchFindings, Planned, check_batches
 from faults.stamped import from_value, generate
-from faults.topics import read_markers, read_values, send
+from faults.topics import Pairs, read_markers, read_values, send
 from kit.checkpoint_files import batches_of, end_of_batch
 from kit.log_checker import Extent, Log
 from kit.programs.run import kill_program, start_program
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import TracebackType
-
-    from faults.topics import Pairs
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 PROGRAM = Path(__file__).with_name("driver.py")
 SOURCE_PARTITIONS = 3

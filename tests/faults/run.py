@@ -13,22 +13,18 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from archive_classes import start_drivers_quickly
+from faults.checker import BatchFindings
 from faults.harness import RECORDS_PER_BATCH, SOURCE_PARTITIONS, TWO_EXECUTORS, Stop, World
 from faults.points import PROTOCOLS, TASKS
 from faults.topics import watching
+from kit.log_checker import Kind
 from kit.marked_page import put_between, table
 from pyspark_kafka.testing import EmbeddedKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from faults.checker import BatchFindings
-    from kit.log_checker import Kind
 
 BEGIN, END = "<!-- fault table of {}: make test-faults -->", "<!-- end of the fault table of {} -->"
 _SHOWN: tuple[Kind, ...] = ("lost", "duplicated", "torn")

@@ -10,10 +10,13 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, InputPartition
+from pyspark.sql.types import StructType
 
 from pyspark_kafka import DefaultSource
 from pyspark_kafka.client.produce.producer import Producer
@@ -23,12 +26,6 @@ from pyspark_kafka.sink.commit_marker import MarkerFinding
 from pyspark_kafka.sink.driver import publisher
 from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
 from pyspark_kafka.sink.driver.task_commits import TaskCommits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, InputPartition
-    from pyspark.sql.types import StructType
 
 # A test that fails to kill it does not leave it behind for ever. Longer than any wait of the harness: what a test waits
 # for must not come because the one that stands has continued unasked.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from kafka import KafkaProducer
 
 from kit.independent_client import consumer_of, ends_of, read_to_end
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Pairs = list[tuple[bytes, bytes]]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from fuzzing.seeds import seeds_of
 from fuzzing.targets import TARGETS
 from pyspark_kafka.records import _variant
-
-if TYPE_CHECKING:
-    from pyspark_kafka.records._variant import Kernel
+from pyspark_kafka.records._variant import Kernel
 
 CORPUS = Path(__file__).resolve().parents[2] / "fuzz" / "corpus"
 

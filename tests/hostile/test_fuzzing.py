@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import mmap
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from fuzzing.targets import TARGETS, Target
 from fuzzing.value_targets import drawn_values, mutate_values
 from pyspark_kafka.errors import ConnectorError, ProtocolError
 from pyspark_kafka.records import _variant, decode
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # What a worker does first, before what the test has it do.
 WORKER = """

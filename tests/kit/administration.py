@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from kafka import TopicPartition as KafkaPartition
 from kafka.admin import KafkaAdminClient
 
 from kit.waiting import eventually
 from pyspark_kafka.client.admin.topics import NewTopic, create_topics
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.testing import administration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.model import TopicPartition
 
 
 def create_topic(client: KafkaClient, name: str, partitions: int = 1) -> None:

@@ -8,10 +8,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from html import escape, unescape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _SECONDS = 120

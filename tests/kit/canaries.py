@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import base64
 import secrets
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path
 
 # What a quoting, an escape or a URL changes: only the core stays as it is.
 AROUND = '"\\ %+/'

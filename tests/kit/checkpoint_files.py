@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.checkpoint import CheckpointFiles
 
 QUERY_ID = "6a1c1f0e-9d0a-4c7e-8a37-0f7f5e2c9b11"
 # The time of batch 0, and from one batch to the next.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,9 +32,6 @@ from pyspark_kafka.connector import (
     WriteBuilder,
     WriterCommitMessage,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 SCHEMA = pa.schema([pa.field("file", pa.string(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
 _POLL_SECONDS = 0.02

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -28,10 +30,6 @@ from pyspark_kafka.connector import (
     TableCapability,
 )
 from pyspark_kafka.testing.conformance import ContinuousSourceContract
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False)])
 _ROWS_PER_BATCH = 3

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from pyspark_kafka.continuous.state.by_key import StateByKey
+from pyspark_kafka.continuous.state.by_key import StateByKey
 
 COUNTS = pa.schema([("file", pa.string()), ("n", pa.int64()), ("count", pa.int64())])
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -44,10 +46,6 @@ from pyspark_kafka.connector import (
 from pyspark_kafka.connector.filters import EqualTo, Filter, GreaterThan, In, Not
 from pyspark_kafka.testing.conformance import SinkContract, SourceContract
 from pyspark_kafka.toolkit import CommitState, EpochRecord, FileEpochLog, IdempotentStreamingWrite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False)])
 

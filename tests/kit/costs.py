@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from kit.fixtures.leftovers import collect_quietly
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _TIMES = 5
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -16,9 +17,6 @@ from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.protobuf.by_schema import read_message
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, SchemaKind, UnknownSchemaError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 FOLDER = Path(__file__).parents[1] / "golden" / "formats"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))

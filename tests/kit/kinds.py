@@ -6,13 +6,11 @@ A kind is a marker, so that `-m "not broker and not spark"` picks tests by it.
 from __future__ import annotations
 
 import types
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kit.pointers import REPO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # What a program starts where its code has one of these names, the strongest first.
 STARTS = {

@@ -24,11 +24,9 @@ The last seven are counted by the programs that know of them.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import Literal, TypeVar
 
 Kind = Literal[
     "lost",

@@ -7,16 +7,13 @@ import hashlib
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.testing import jars
 from pyspark_kafka.testing.cache import cache_directory
 from pyspark_kafka.testing.java import find_java
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="pyspark-kafka" module="tests"/>

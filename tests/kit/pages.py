@@ -6,15 +6,13 @@ import re
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from kit.pointers import REPO
 from kit.programs.cli import invoke
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import SparkSession
 
 
 class GuidePage:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import parse_batch_read_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PLANTED = "Pl4nted-S3cret"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -5,30 +5,25 @@ Each takes what a test has: the address of a broker as text, a list of addresses
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 from kafka.protocol.consumer import FetchRequest
+from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.fetcher import Fetcher
+from pyspark_kafka.client.fetch.request import FetchFrame
 from pyspark_kafka.client.transactions.group_positions import GroupPositions
+from pyspark_kafka.connector import PartitionReader
+from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.executor.partition_reader import KafkaPartitionReader
 from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from pyspark_kafka.client.fetch.request import FetchFrame
-    from pyspark_kafka.connector import PartitionReader
-    from pyspark_kafka.model import OffsetRange
 
 # For clusters that answer at once: no test waits for a pause between two attempts.
 FAST: dict[str, Any] = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5}

@@ -6,15 +6,13 @@ The builder shares no code with the codec: it is what the codec is tested agains
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import crc32c
 import pyarrow as pa
 
 from pyspark_kafka.records import HEADERS_TYPE, iter_decode
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LOG_APPEND, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4

@@ -5,13 +5,10 @@ The names in it are those of the page's examples; `rights_of` puts other names i
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.wire.missing_rights import Right, acls_command
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 SOURCE, TARGET, COMMITS, QUERY = "orders", "copies", "pyspark_kafka_commits", "QUERY_ID"
 GROUP = f"{SOURCE}-query"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+from typer.testing import Result
 
 from kit.brokers.acls import Acls
 from kit.brokers.guarded import PASSWORD, PLAIN_LOGIN, guarded_broker
@@ -22,6 +25,7 @@ from kit.rights import COMMITS, QUERY, SOURCE, TARGET, feature, renamed
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.connector import DataWriter, LogicalWriteInfo, PhysicalWriteInfo, SourceOffsetsWriter
 from pyspark_kafka.connector.filters import GreaterThan
 from pyspark_kafka.errors import ConnectorError
@@ -33,15 +37,7 @@ from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
 from pyspark_kafka.table.kafka_table import KafkaTable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from typer.testing import Result
-
-    from pyspark_kafka.client.wire.missing_rights import Right
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 _SCHEMA = pa.schema([("value", pa.binary())])
 _VALUES = pa.RecordBatch.from_arrays([pa.array([b"a", b"b"], pa.binary())], schema=_SCHEMA)

@@ -6,26 +6,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable  # noqa: TC003 - of fields
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from kit.fakes.token_endpoint import TokenEndpoint
 from kit.fixtures.kerberos import REALM, keytab_of
 from kit.fixtures.secured_broker import CLIENTS
 from kit.programs.cli import invoke
 from pyspark_kafka import check, continuous, delegation_tokens
 from pyspark_kafka.diagnosis.findings import FindingStatus
+from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.secured.listeners import jaas_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
-
-    from kit.fakes.token_endpoint import TokenEndpoint
-    from pyspark_kafka.testing import EmbeddedKafka
 
 USER = "alice"
 VALUES = [b"one", b"two", b"three"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from kit.fakes.simulated_lane import INTERVAL_MS
 from kit.fakes.simulated_query import Simulation
 from kit.fakes.simulated_transactions import TransactionalSimulation
 from pyspark_kafka.checkpoint.continuous_files import OWNER
-from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator
+from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCommand, EpochCoordinator
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.continuous.run.commits import EpochCommits
@@ -25,11 +26,6 @@ from pyspark_kafka.continuous.task.stages import MapInArrow
 from pyspark_kafka.sink.driver import transactional
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pyspark_kafka.continuous.epochs.coordinator import EpochCommand
 
 # Of one test; the profile decides.
 SEEDS = settings().max_examples

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from kit.fakes.simulated_ends import BrokenInvariantError, named_seed
 from kit.fakes.simulated_state import StatefulSimulation
+from pyspark_kafka.checkpoint.state_names import StateVersion
 from pyspark_kafka.continuous.run.states import QueryStates
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.slot import Slot
+from pyspark_kafka.continuous.state.version_files import PendingVersions
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark_kafka.checkpoint.state_names import StateVersion
-    from pyspark_kafka.continuous.state.version_files import PendingVersions
 
 # Of one test; the profile decides.
 SEEDS = settings().max_examples

@@ -5,8 +5,9 @@ The other side of the comparison reads everything and evaluates the filters as S
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +16,6 @@ from pyspark.sql import datasource as spark
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.spark.filters import connector_filter
 from pyspark_kafka.table.record_filters import translate_filters
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

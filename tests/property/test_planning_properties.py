@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from random import Random  # noqa: TC003 - hypothesis looks annotations up
+from random import Random
 
 import pytest
 from hypothesis import given

@@ -9,16 +9,14 @@ import logging
 import pickle
 import pprint
 import traceback
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import OPTIONS, Secret, parse_batch_read_options, parse_write_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Found in nothing else, and changed by no quoting.
 PLANTED = "Pl4ntedS3cret"

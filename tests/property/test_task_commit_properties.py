@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -11,11 +12,7 @@ from kit.fakes.simulated_task_commits import SINK, TIMEOUT_MS, BrokenInvariantEr
 from pyspark_kafka.client.transactions.open_transaction import Generation
 from pyspark_kafka.sink.driver import task_commits
 from pyspark_kafka.sink.driver.task_commits import TaskCommits
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark_kafka.sink.task_transactions import TaskTransaction
+from pyspark_kafka.sink.task_transactions import TaskTransaction
 
 # Of one test; the profile decides.
 SEEDS = settings().max_examples

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import build_kernels
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SUFFIX = build_kernels.SUFFIX
 

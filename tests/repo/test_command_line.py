@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from kit.pointers import REPO
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 CONNECTION = {
     "--bootstrap-servers": "PYSPARK_KAFKA_BOOTSTRAP_SERVERS",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +18,6 @@ from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.planning import DataLoss, DataLossKind, data_loss_error
 from pyspark_kafka.source.driver.topic_watch import TopicWatch
 from pyspark_kafka.source.executor.range_decoder import resume_or_raise
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 P = TopicPartition("orders", 3)

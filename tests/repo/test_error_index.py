@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +15,6 @@ from kit.source_tree import dotted, trees
 from pyspark_kafka import errors
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.planning.data_loss import DataLossKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PAGE = REPO / "docs" / "errors.md"
 BROKER_CHAPTER = "## Error codes of brokers"

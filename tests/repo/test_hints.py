@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from kit.source_tree import trees
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def hint_values(tree: ast.Module) -> Iterator[ast.expr]:

@@ -7,11 +7,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.fixtures import kinds
 from kit.kinds import started_by
@@ -19,11 +21,6 @@ from kit.pointers import REPO
 from kit.programs import run as programs
 from kit.source_tree import python_files, text_of
 from pyspark_kafka.testing import EmbeddedKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import SparkSession
 
 
 def own_broker() -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 import kit
 from kit.pointers import REPO
 from kit.source_tree import PACKAGE, trees
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TESTS = REPO / "tests"
 KIT, UNIT = TESTS / "kit", TESTS / "unit"

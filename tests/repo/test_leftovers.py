@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer
@@ -18,9 +18,6 @@ from kafka.net import KafkaNetSocket
 
 from kit.fixtures.leftovers import collect_quietly
 from kit.pointers import REPO
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _TESTS = """
 import gc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from kit.pointers import (
     REPO,
@@ -24,9 +24,6 @@ from kit.pointers import (
     words_of_the_code,
 )
 from kit.source_tree import places, python_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGES = [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").rglob("*.md"))]
 # Pages about the code, which point to symbols; the rules of the protocol are held by test_rules_have_tests.

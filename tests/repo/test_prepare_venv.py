@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
+
+import pytest
 
 import prepare_venv
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_long_command_prints_what_is_waited_for(

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from kit.source_tree import trees
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BUILDERS = ("broker_error", "raise_for_code")
 # Where no right can be missing: logging in comes before rights, and metadata leaves out what is hidden.

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from kit.pointers import REPO
 from kit.source_tree import python_files, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Pages that show what is not used.
 EXEMPT = {"docs/glossary.md", "docs/house-style.md"}

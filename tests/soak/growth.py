@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from kit.marked_page import table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # Caches fill, and pools of processes and connections reach their size.
 SETTLED_AFTER_S = 600.0

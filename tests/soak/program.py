@@ -10,17 +10,15 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from pyspark_kafka import DefaultSource, KafkaSource, continuous
 from pyspark_kafka.testing import ensure_java_for_spark
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _POLL_S = 0.5
 _JOB_PAUSE_S = 5.0

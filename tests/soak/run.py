@@ -10,14 +10,16 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 from kafka import KafkaProducer
@@ -26,13 +28,7 @@ from archive_classes import start_drivers_quickly
 from kit.marked_page import put_between
 from kit.programs.run import kill_program, start_program
 from pyspark_kafka.testing import EmbeddedKafka
-from soak.growth import SETTLED_AFTER_S, chart, grown, settled, summary
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-
-    from soak.growth import Sample
+from soak.growth import SETTLED_AFTER_S, Sample, chart, grown, settled, summary
 
 BEGIN, END = "<!-- soak: make soak -->", "<!-- end of the soak -->"
 TOPIC, PARTITIONS = "soaked", 4

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from pyspark_kafka import compiled
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 
 def test_kernel_in_an_archive_is_loaded_as_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

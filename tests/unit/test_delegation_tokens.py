@@ -3,9 +3,10 @@ from __future__ import annotations
 import logging
 import pickle
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +16,6 @@ from pyspark_kafka.client.login.delegation_token import DelegationToken, hmac_of
 from pyspark_kafka.delegation_tokens import TokenKeeper, query_options
 from pyspark_kafka.errors import OptionError, TransportError
 from pyspark_kafka.options import ScramLogin, Secret, parse_login, parse_write_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 KEY = key_of(b"a key of some bytes")
 OWN = {

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from chaos.continuous.faults import SlowLanes
 from chaos.ledger import Stamp
 from kit.checkpoint_files import batches_of, end_of_batch
 from kit.log_checker import Copied, Extent, Findings, Log, check
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from chaos.continuous.faults import SlowLanes
 
 _LETTERS = 1000
 # After two epochs a lane that is held up commits on its own, and then after each: a second and a half. The rest is what

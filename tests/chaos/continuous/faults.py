@@ -5,25 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kafka import TopicPartition
 
+from chaos.cluster import Node
 from chaos.continuous.flowing import RAISE, SLOW, WORKERS
 from chaos.continuous.flows import AFTER, BEFORE, FAILS
 from chaos.continuous.striking import started_at
+from chaos.faults import Scene
 from chaos.proxy import CLEAN, Wire
-from chaos.world import MAIN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from chaos.cluster import Node
-    from chaos.faults import Scene
-    from chaos.world import Query
+from chaos.world import MAIN, Query
 
 # Of the records that are written during the fault, and of all others.
 _POISON, USUAL_POISON = 0.7, 0.005

@@ -6,16 +6,14 @@ import json
 import os
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from chaos.continuous.striking import started_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("key", pa.binary()), ("value", pa.binary())])
 WORKERS, RAISE, SLOW = "workers", "raise.", "slow"

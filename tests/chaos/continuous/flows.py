@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from chaos.continuous import flowing, planted
 from chaos.continuous.striking import keep_all_epochs
 from chaos.world import dead_of, out_of
 from pyspark_kafka import continuous
 from pyspark_kafka.checkpoint.files import CheckpointFiles
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 # Beside the checkpoint, while its store fails: before what is asked, or after it is done.
 FAILS = ".fails"

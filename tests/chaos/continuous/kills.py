@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from chaos.continuous.striking import (
     DRIVER_POINTS,
@@ -17,13 +18,7 @@ from chaos.continuous.striking import (
     TASK_POINTS,
     TRANSACTION_POINTS,
 )
-from chaos.continuous.world import Killed
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator, Sequence
-
-    from chaos.continuous.world import KillWorld
+from chaos.continuous.world import Killed, KillWorld
 
 RANDOM_MOMENT = "at a random moment"
 EXECUTOR = "executor"

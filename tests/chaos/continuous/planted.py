@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from chaos.continuous.flowing import FlowCopy
 from pyspark_kafka.continuous.run.commits import EpochCommits
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 WAITS, SWAPS, KEEPS_POISON, BEGINS_AGAIN, GIVES_UP = "waits", "swaps", "keeps poison", "begins again", "gives up"
 BUGS = {

@@ -11,16 +11,14 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from chaos.continuous import striking
 from pyspark_kafka import continuous
-
-if TYPE_CHECKING:
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 _POLL_S = 0.05
 

@@ -16,9 +16,10 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka.admin import KafkaAdminClient
 from pyspark import SparkConf
@@ -30,15 +31,10 @@ from chaos.continuous.world import STEP_S, Killed, KillWorld
 from chaos.ledger import Ledger
 from chaos.writer import SourceWriter
 from faults.cluster import prepare
-from kit.brokers.two_brokers import two_brokers
+from kit.brokers.two_brokers import TwoBrokers, two_brokers
 from kit.marked_page import put_between, table
 from kit.waiting import eventually
 from pyspark_kafka.testing import ensure_java_for_spark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kit.brokers.two_brokers import TwoBrokers
 
 GUARANTEES = ("at_least_once", "exactly_once")
 RATE = 200.0

@@ -12,16 +12,14 @@ import os
 import signal
 import time
 import uuid
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pyspark_kafka.continuous.state.by_key import StateByKey
+from pyspark_kafka.continuous.state.by_key import StateByKey
 
 # In the order in which a lane, and then the driver, comes to them.
 TASK_POINTS = {

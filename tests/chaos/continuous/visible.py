@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
 
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
+from chaos.cluster import Cluster
 from kit.independent_client import consumer_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
-
-    from chaos.cluster import Cluster
 
 _PAUSE_S = 0.5
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
+import subprocess
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any
 
 from chaos.continuous.checker import KillsFindings, RunCopy, check_counts, check_runs, epochs_of
 from chaos.continuous.striking import KEYS, started_at
@@ -17,13 +22,6 @@ from kit.checkpoint_files import batches_of
 from kit.independent_client import read_to_end
 from kit.log_checker import Extent, Log
 from kit.programs.run import kill_program, start_program
-
-if TYPE_CHECKING:
-    import signal
-    import subprocess
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-    from types import TracebackType
 
 # Spark starts in 6 to 8 s on a quiet machine; a broker that is gone is waited for by the query.
 STEP_S = 120.0

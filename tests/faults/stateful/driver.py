@@ -13,16 +13,15 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from faults.driver import start_session
 from faults.stateful.queries import QUERIES, build
 from faults.stopping import Stops
 from pyspark_kafka import prepare
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _POLL_S = 0.02
 

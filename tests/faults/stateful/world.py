@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kafka import KafkaProducer
 
 from faults.harness import Driver, DriverSpec, Stop
 from faults.stateful.events import PARTITIONS, RECORDS, Event, left_events, right_events
+from faults.stateful.expected import Rows
 from faults.stateful.queries import HDFS, ROCKSDB
 from faults.topics import read_values
 from pyspark_kafka.checkpoint import CheckpointFiles, OffsetSeqLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from faults.stateful.expected import Rows
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 PROGRAM = Path(__file__).with_name("driver.py")
 _PATIENCE_S = 30.0

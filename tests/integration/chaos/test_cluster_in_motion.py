@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from chaos.continuous.checker import KillsFindings
 from chaos.continuous.planted import BEGINS_AGAIN, GIVES_UP, KEEPS_POISON, SWAPS, WAITS
 from chaos.run import run
 from chaos.world import continuous_queries, usual_queries
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Real brokers, though not the shared one that the fixtures' marker is derived from.
 pytestmark = [pytest.mark.full("Cluster in motion"), pytest.mark.timeout(600)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +10,8 @@ from chaos.continuous.kills import PROGRAM, WORKER, Kill, do, rows_of
 from chaos.continuous.world import KillWorld
 from chaos.ledger import Ledger
 from chaos.writer import SourceWriter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.broker import TopicMaker
-    from kit.log_checker import Kind
+from kit.fixtures.broker import TopicMaker
+from kit.log_checker import Kind
 
 RATE = 100.0
 # Some of each kind; `make test-chaos` has every point.

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from kit.brokers.two_brokers import free_ports
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.cli import invoke
-
-if TYPE_CHECKING:
-    from kit.fixtures.broker import TopicMaker
 
 _DOC = Path(__file__).parents[3] / "docs" / "check.md"
 _TIME_OF_THE_PAGE = 1_767_225_600_000

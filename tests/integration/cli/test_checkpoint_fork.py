@@ -5,25 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka import TopicPartition as KafkaPartition
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from typer.testing import Result
 
 from kit.checkpoint_files import write_checkpoint
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, consume_all, produce
 from kit.programs.cli import invoke
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-    from typer.testing import Result
-
-    from kit.fixtures.broker import TopicMaker
 
 HOUR_MS = 3_600_000
 

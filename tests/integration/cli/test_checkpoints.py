@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from kit.administration import delete_records
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, produce
 from kit.programs.cli import invoke
 from kit.waiting import eventually
 from pyspark_kafka import continuous
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.model import TopicPartition
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 
 def numbered(first: int, last: int) -> list[Record]:

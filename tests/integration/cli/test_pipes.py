@@ -7,16 +7,13 @@ import os
 import subprocess
 import sys
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kit.checkpoint_files import write_checkpoint
 from pyspark_kafka.cli.common.pipes import is_left, outliving_readers
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _PROGRAM = (sys.executable, "-m", "pyspark_kafka.cli")
 ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}]

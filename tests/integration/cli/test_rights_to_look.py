@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
 from kit.fixtures.guarded import OLDER_VERSION
 from kit.rights import SOURCE, feature, renamed
 from kit.rights_in_use import LOOKS, Guarded, Trial
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.testing.jars import DEFAULT_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from typer.testing import Result
-
-    from pyspark_kafka.client.wire.missing_rights import Right
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
 _EACH = [pytest.param(key, run, id=key) for key, run in LOOKS]

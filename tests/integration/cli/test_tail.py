@@ -11,30 +11,26 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import Result
 
 from kit.administration import create_partitions
+from kit.fakes.schema_registry import SchemaRegistryServer
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.cli import invoke, warnings_of
 from kit.waiting import eventually
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ProducerOptions
 from pyspark_kafka.records import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from typer.testing import Result
-
-    from kit.fakes.schema_registry import SchemaRegistryServer
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 NOW_MS = 1_767_225_600_000
 _PROGRAM = (sys.executable, "-m", "pyspark_kafka.cli", "tail")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from typer.testing import Result
 
 from kit.administration import create_topic
 from kit.brokers.guarded import PASSWORD, PLAIN_LOGIN
 from kit.fixtures.guarded import OLDER_VERSION
 from kit.programs.cli import invoke
+from kit.rights_in_use import Guarded
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.open_transaction import Generation
@@ -20,14 +23,6 @@ from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from typer.testing import Result
-
-    from kit.rights_in_use import Guarded
 
 
 @pytest.fixture

@@ -10,20 +10,25 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 import typer.main
+from typer.testing import Result
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, produce
 from kit.programs.cli import invoke
 from kit.waiting import eventually
 from pyspark_kafka.cli.transactions import app as transactions
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
+from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
@@ -34,16 +39,6 @@ from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from typer.testing import Result
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
-
 
 _PAGE = Path(__file__).parents[3] / "docs" / "transactions.md"
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from kit.administration import create_topic
 from kit.reading import client_of
+from kit.rights_in_use import Guarded
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.queries.log_sizes import fetch_log_sizes
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import parse_write_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kit.rights_in_use import Guarded
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 
 @pytest.mark.parametrize(

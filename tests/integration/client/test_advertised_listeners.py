@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,9 +11,6 @@ from kit.administration import create_topic
 from kit.reading import client_of
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.testing import EmbeddedKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,12 +16,14 @@ from kafka import KafkaProducer
 
 from kit.administration import create_topic, delete_records, delete_topics
 from kit.reading import client_of, read_range
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.client.net import handshake
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.queries.offsets import list_offsets
-from pyspark_kafka.client.wire.api_versions import MAX_PRODUCE_VERSION
+from pyspark_kafka.client.wire.api_versions import MAX_PRODUCE_VERSION, ApiVersions
 from pyspark_kafka.client.wire.messages import (
     CreateTopicsRequest,
     FetchRequest,
@@ -35,12 +37,7 @@ from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import FetchOptions, ProducerOptions
 from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, encode_rows
-
-if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.wire.api_versions import ApiVersions
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # What brokers of the oldest supported version offer of the requests that this package sends.

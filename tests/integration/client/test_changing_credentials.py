@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +16,6 @@ from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority
 from pyspark_kafka.testing.secured.listeners import Listener
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LIFETIME_MS = 2_000
 SESSIONS, MUTUAL = "SASL_SSL", "SSL"

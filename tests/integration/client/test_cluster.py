@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
 
 import pytest
 from kafka import KafkaProducer
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.admin.topics import NewTopic, create_topics
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.queries.log_sizes import fetch_log_sizes
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
-
-if TYPE_CHECKING:
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 
 def test_metadata_describes_a_topic_and_the_broker_that_leads_it(client: KafkaClient, make_topic: TopicMaker) -> None:

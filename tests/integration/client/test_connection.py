@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka.protocol.admin import AlterUserScramCredentialsRequest
@@ -18,10 +20,6 @@ from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError
 from pyspark_kafka.options import CertificateStore, ConnectionOptions, Login, PlainLogin, ScramLogin, Secret, TlsOptions
 from pyspark_kafka.testing import EmbeddedKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PASSWORD = "correct-horse"  # noqa: S105 - of a broker that lives for this test
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

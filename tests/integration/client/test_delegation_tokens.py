@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,14 +12,10 @@ from kit.brokers.sessions import SessionsBroker, sessions_broker
 from kit.waiting import eventually
 from pyspark_kafka import delegation_tokens
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.delegation_tokens import DelegationToken
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.testing.jars import DEFAULT_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark_kafka.delegation_tokens import DelegationToken
 
 EXPIRY_S = 4.0
 

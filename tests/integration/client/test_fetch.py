@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from kafka import KafkaProducer
 
 from kit.administration import create_topic, delete_records, delete_topics
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.reading import options_for, read_range
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -19,11 +20,6 @@ from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import FetchOptions
 from pyspark_kafka.testing import EmbeddedKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kit.fixtures.broker import TopicMaker
 
 MIB = 1 << 20
 

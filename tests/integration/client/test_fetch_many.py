@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from kafka import KafkaProducer
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.reading import options_for, read
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -18,11 +20,6 @@ from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions
 from pyspark_kafka.records import iter_decode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kit.fixtures.broker import TopicMaker
 
 KIB = 1 << 10
 PARTITIONS = 500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from pyspark_kafka.counters import RETRIES, Counters
 from pyspark_kafka.options import RegistryOptions
 from pyspark_kafka.registry.connect import open_registry
 from pyspark_kafka.spark.processes.counter_files import CounterFile, CounterFiles, ProcessTotals
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = '"long"'
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import TransportError
 from pyspark_kafka.options import ConnectionOptions, parse_batch_read_options
-from pyspark_kafka.testing.secured.certificates import CertificateAuthority
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark_kafka.testing import EmbeddedKafka
-    from pyspark_kafka.testing.secured.certificates import IssuedCertificate
+from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing.secured.certificates import CertificateAuthority, IssuedCertificate
 
 MUTUAL = "MTLS"
 PASSWORD = "correct-horse"  # noqa: S105 - of a key that lives for a test

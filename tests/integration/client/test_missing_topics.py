@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,11 +12,7 @@ from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.queries.missing_topics import cluster_text, explain_missing_topic, find_nearest_topic
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 
 # Of the session, as the broker is: a process of the run may come to this module twice, and topics are created once.

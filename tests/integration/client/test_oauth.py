@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from kit.fakes.token_endpoint import Answer
+from kit.fakes.token_endpoint import Answer, TokenEndpoint
 from kit.fixtures.secured_broker import CLIENTS
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.options import parse_batch_read_options
-
-if TYPE_CHECKING:
-    from kit.fakes.token_endpoint import TokenEndpoint
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 

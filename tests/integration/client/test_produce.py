@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from kit.fixtures.broker import FREEZE
+from kit.fixtures.broker import FREEZE, TopicMaker
 from kit.independent_client import Record, consume
 from kit.reading import options_for
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -21,9 +21,6 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ProducerOptions
 from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, encode_rows
 from pyspark_kafka.testing import EmbeddedKafka
-
-if TYPE_CHECKING:
-    from kit.fixtures.broker import TopicMaker
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 

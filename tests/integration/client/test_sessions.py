@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from kit.brokers.sessions import SessionsBroker, sessions_broker
 from kit.reading import client_of, read_range
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.net import trace
 from pyspark_kafka.client.net.trace import WireEvent, WireStep
@@ -21,11 +22,6 @@ from pyspark_kafka.errors import AccessError
 from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions, ProducerOptions
 from pyspark_kafka.records import encode, iter_decode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 LIFETIME_MS = 2_000
 # Several sessions long.

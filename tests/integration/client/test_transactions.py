@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
 from kit.administration import create_topic
 from kit.reading import client_of, read_range
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
@@ -20,12 +21,7 @@ from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import FetchOptions, ProducerOptions
 from pyspark_kafka.records import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 
 @pytest.fixture(scope="module", params=[Generation.V1, Generation.V2], ids=lambda generation: generation.name)

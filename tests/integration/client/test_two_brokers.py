@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,13 +18,17 @@ from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.cluster.pool import close_clients
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.fetcher import Fetcher
+from pyspark_kafka.client.fetch.lanes import FetchLane
+from pyspark_kafka.client.fetch.response import FetchResponse
 from pyspark_kafka.client.fetch.session import FetchSession
 from pyspark_kafka.client.produce.pool import drop_producers
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka.client.transactions.owner import TransactionalId
+from pyspark_kafka.connector import PartitionReader
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ExactlyOnceOptions, FetchOptions, ProducerOptions, WriteOptions
@@ -37,14 +42,6 @@ from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
 from pyspark_kafka.source.input_partition import KafkaContinuousInputPartition, KafkaContinuousPartitionReaderFactory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.fetch.lanes import FetchLane
-    from pyspark_kafka.client.fetch.response import FetchResponse
-    from pyspark_kafka.connector import PartitionReader
 
 # Real brokers, though not the shared one that the fixtures' marker is derived from.
 KIB = 1 << 10

@@ -7,16 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from pyspark_kafka.connector import LogicalWriteInfo, PhysicalWriteInfo
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.full("Programs of the pages")
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from pyspark_kafka import as_data_source
 from pyspark_kafka.connector import Scan, ScanBuilder, SimpleSource
 from pyspark_kafka.errors import ContractError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from pyspark.sql import SparkSession
 
 
 class Numbers(SimpleSource):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from pyspark import cloudpickle
@@ -10,9 +10,6 @@ from pyspark import cloudpickle
 from kit import continuous as kit_continuous
 from kit import continuous_state
 from pyspark_kafka.continuous.query.runner import QueryRunner
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)

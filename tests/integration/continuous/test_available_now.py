@@ -10,29 +10,25 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaProducer
+from pyspark.sql import SparkSession
 
 from kit.continuous import FilesTable, StagedTable
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, consume, consume_committed, produce
 from kit.waiting import eventually
 from pyspark_kafka import continuous
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.queries.offsets import list_offsets
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import CapabilityError, OptionError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 
 def records(numbers: range) -> list[Record]:

@@ -11,27 +11,23 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.continuous import SCHEMA, FilesTable, StagedTable, committed_rows
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
 from kit.waiting import eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.placement.slots import TaskSlots
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 _MACHINE = "pyspark_kafka.continuous.run.machine"
 

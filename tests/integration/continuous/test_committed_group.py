@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
+from kit.fixtures.broker import TopicMaker
+from kit.fixtures.kafka_tools import KafkaTool
 from kit.independent_client import Record, consume, produce
 from kit.reading import positions_of_group
 from kit.waiting import eventually
 from pyspark_kafka import continuous
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from kit.fixtures.kafka_tools import KafkaTool
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 
 def as_read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,10 +9,14 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.continuous import SCHEMA, FilesTable, StagedTable, StagedWrite, committed_rows
 from kit.pointers import REPO
@@ -21,16 +25,8 @@ from kit.programs.run import run_logging_program
 from kit.waiting import eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.connector import StreamingWrite
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import CapabilityError, CheckpointError, ConnectorError, OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
-
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 
 class Place:

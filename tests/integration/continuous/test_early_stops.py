@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.continuous import FilePartition, FileReader, FilesStream, FilesTable, StagedTable, committed_rows
 from kit.waiting import eventually
 from pyspark_kafka import continuous
-from pyspark_kafka.connector import ContinuousPartitionReaderFactory
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import SparkSession
-
-    from pyspark_kafka.connector import ContinuousPartitionReader, InputPartition, ScanBuilder
+from pyspark_kafka.connector import (
+    ContinuousPartitionReader,
+    ContinuousPartitionReaderFactory,
+    InputPartition,
+    ScanBuilder,
+)
 
 
 class GatedReaders(ContinuousPartitionReaderFactory):

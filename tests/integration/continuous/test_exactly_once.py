@@ -6,27 +6,23 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from kafka import KafkaAdminClient
+from pyspark.sql import SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, consume_all, produce
 from kit.pointers import REPO
 from kit.waiting import eventually
 from pyspark_kafka import continuous
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import ConnectorError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 
 def even(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, produce
 from kit.programs.cli import invoke
 from pyspark_kafka import continuous
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 
 def counted(rows: pa.RecordBatch, state: Any) -> pa.RecordBatch:

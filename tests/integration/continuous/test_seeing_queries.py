@@ -8,25 +8,21 @@ import logging
 import re
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from rich.console import Console
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
 from pyspark_kafka import continuous, metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 
 def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

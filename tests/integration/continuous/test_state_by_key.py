@@ -6,11 +6,13 @@ import os
 import signal
 import uuid
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.continuous import FilesStream, FilesTable, StagedTable, committed_rows
 from kit.continuous_state import COUNTS, running_count
@@ -18,14 +20,8 @@ from kit.programs.dying_driver import run_until_killed
 from kit.waiting import eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.connector import ContinuousStream
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import CapabilityError, ConnectorError, OptionError, SchemaError, StateError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 
 class Numbers:

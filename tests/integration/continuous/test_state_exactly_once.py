@@ -8,27 +8,23 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.administration import create_partitions, create_topic, delete_topics
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
 from kit.waiting import eventually
 from pyspark_kafka import continuous
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import ConnectorError, StateError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 _KEYS = 7
 

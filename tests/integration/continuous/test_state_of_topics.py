@@ -6,24 +6,20 @@ import os
 import re
 import signal
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from kit.administration import create_partitions
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
 from pyspark_kafka import continuous
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.continuous.query.builder import ContinuousFrame
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.continuous.query.builder import ContinuousFrame
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 
 def numbered(rows: pa.RecordBatch, state: Any) -> pa.RecordBatch:

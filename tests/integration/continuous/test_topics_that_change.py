@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.administration import create_partitions
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.waiting import eventually
 from pyspark_kafka import continuous
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import DataLossError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 
 class Flow:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from kit.brokers.two_brokers import free_ports
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.reading import client_of
 from pyspark_kafka import check
@@ -19,9 +20,6 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ProducerOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.testing import EmbeddedKafka
-
-if TYPE_CHECKING:
-    from kit.fixtures.broker import TopicMaker
 
 STEPS = ["packages", "options", "names", "tcp", "tls", "sasl", "brokers", "advertised", "clock", "topics"]
 

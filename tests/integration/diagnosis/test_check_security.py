@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pyspark_kafka import check
 from pyspark_kafka.diagnosis import Diagnosis, Finding, FindingStatus
 from pyspark_kafka.testing import EmbeddedKafka, Listener
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SCRAM = "SCRAM-SHA-512"
 _MAX_REMEDIES = 10

@@ -6,23 +6,19 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.brokers.two_brokers import free_ports
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.cluster import StandaloneCluster
 from pyspark_kafka import check
 from pyspark_kafka.diagnosis import Diagnosis, Finding, FindingStatus
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 _ON_WORKER = ["packages", "names", "tcp", "tls", "sasl", "brokers", "advertised", "clock", "topics", "record"]
 

@@ -7,26 +7,20 @@ import json
 import os
 import runpy
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import directory_source
 import pyarrow as pa
 import pytest
-from directory_source import DirectoryTable, EntryOffset
+from directory_source import DirectoryStream, DirectoryTable, EntryOffset
 from pyarrow import parquet
+from pyspark.sql import SparkSession
 
-from pyspark_kafka.connector import ReadAllAvailable, ReadLimit
+from pyspark_kafka.connector import ReadAllAvailable, ReadLimit, SupportsRead
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.testing.conformance import SourceContract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from directory_source import DirectoryStream
-    from pyspark.sql import SparkSession
-
-    from pyspark_kafka.connector import SupportsRead
 
 SCHEMA = pa.schema([pa.field("number", pa.int64()), pa.field("text", pa.string())])
 TABLE = DirectoryTable("files", SCHEMA)

@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume, produce
 from kit.pointers import REPO
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Examples")
 

@@ -6,18 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
 from kit.waiting import eventually
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Examples")
 

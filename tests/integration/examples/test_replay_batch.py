@@ -5,17 +5,14 @@ from __future__ import annotations
 import runpy
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from pyspark_kafka.checkpoint import CheckpointFiles, InitialOffsetLog, KafkaSourceOffset
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Examples")
 

@@ -9,29 +9,24 @@ import subprocess
 import sys
 import traceback
 import urllib.request
+from collections.abc import Iterator
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import rest_source
+from pyspark.sql import SparkSession
 from rest_server import ReadingsServer
 from rest_source import RestApi, RestError, RestOffset, RestTable
 
 from kit.programs.by_value import sent_by_value
 from kit.programs.run import run_program
 from pyspark_kafka import as_data_source, toolkit
-from pyspark_kafka.connector import ReadMaxRows
+from pyspark_kafka.connector import ContinuousPartitionReader, ContinuousStream, ReadMaxRows, SupportsRead
 from pyspark_kafka.errors import ConnectorError, OptionError, RetryError
 from pyspark_kafka.testing.conformance import ContinuousSourceContract, SourceContract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
-
-    from pyspark_kafka.connector import ContinuousPartitionReader, ContinuousStream, SupportsRead
 
 _EXAMPLES = Path(__file__).parents[3] / "examples"
 _TOKEN = "s3cr3t-t0k3n"  # noqa: S105

@@ -11,30 +11,25 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import socket_feed
 from feed_server import FeedServer
 from pyarrow import parquet
+from pyspark.sql import SparkSession
 from socket_feed import PlainFeed, Receiver, SegmentOffset, Spool, SpooledFeed, SpoolStream
 
 from kit.programs.by_value import sent_by_value
 from kit.waiting import eventually
 from pyspark_kafka import as_data_source
 from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.connector import SupportsRead
 from pyspark_kafka.errors import CallError, OptionError, RetryError
 from pyspark_kafka.testing.conformance import SourceContract
 from pyspark_kafka.toolkit import Cancelled, RetryPolicy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
-
-    from pyspark_kafka.connector import SupportsRead
 
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "socket_feed.py"
 

@@ -9,32 +9,25 @@ import re
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 import sql_sink
 from pyspark.errors import PySparkException
-from sql_sink import SqlStreamingWrite, SqlTable, Target
+from pyspark.sql import SparkSession
+from sql_sink import SqlStreamingWrite, SqlTable, Staged, Target
 
+from kit.fixtures.postgres import Postgres
 from kit.programs.by_value import sent_by_value
 from kit.programs.run import run_program
 from pyspark_kafka import as_data_source
-from pyspark_kafka.connector import LogicalWriteInfo, PhysicalWriteInfo
+from pyspark_kafka.connector import LogicalWriteInfo, PhysicalWriteInfo, SupportsWrite
 from pyspark_kafka.errors import CommitConflictError
 from pyspark_kafka.testing.conformance import SinkContract
-from pyspark_kafka.testing.conformance.killed import run_until_killed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pyspark.sql import SparkSession
-    from sql_sink import Staged
-
-    from kit.fixtures.postgres import Postgres
-    from pyspark_kafka.connector import SupportsWrite
-    from pyspark_kafka.testing.conformance.killed import Steps
+from pyspark_kafka.testing.conformance.killed import Steps, run_until_killed
 
 POSTGRES = pytest.mark.full("The second database")
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "sql_sink.py"

@@ -8,18 +8,15 @@ import runpy
 import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 import pytest
+from pyspark.sql import SparkSession
 
+from kit.fakes.schema_registry import SchemaRegistryServer
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kit.fakes.schema_registry import SchemaRegistryServer
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Examples")
 

@@ -6,31 +6,27 @@ import io
 import json
 import shutil
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import fastavro
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from faults.harness import Stop, World
 from faults.points import EXACTLY_ONCE, TASKS, TASKS_PUBLISH, TASKS_PUBLISH_TWICE, TWICE
 from faults.topics import watching
 from kit.fakes.schema_registry import SchemaRegistryServer
+from kit.fixtures.broker import MortalBroker
 from pyspark_kafka import DefaultSource
 from pyspark_kafka.formats.wire_format import CONFLUENT
 from pyspark_kafka.spark.writers import SparkMessage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import MortalBroker
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 
 @pytest.fixture

@@ -5,15 +5,12 @@ from __future__ import annotations
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from faults.harness import TWO_EXECUTORS, TWO_HOSTS, Stop, World
 from faults.topics import watching
-
-if TYPE_CHECKING:
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

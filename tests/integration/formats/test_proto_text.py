@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import sys
 import tempfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from google.protobuf import descriptor_pb2
@@ -16,9 +16,6 @@ from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message
 from pyspark_kafka.formats.protobuf.proto_text import read_file_set
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 INNER = 'syntax = "proto3"; package b; message Inner { int64 id = 1; }'
 OUTER = (

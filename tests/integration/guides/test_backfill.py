@@ -5,20 +5,15 @@ from __future__ import annotations
 import json
 import time
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.pages import GuidePage
 from kit.programs.cli import invoke
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 _HOUR_MS = 3_600_000
 _MIDNIGHT_MS = int(datetime(2026, 1, 1, tzinfo=timezone.utc).timestamp() * 1000)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, produce
 from kit.pages import GuidePage
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 _GOOD = [b'{"id":1,"amount":1.5}', b'{"id":2,"amount":2.5}']
 _BAD = b'{"id":3,"amount":"3,50"}'

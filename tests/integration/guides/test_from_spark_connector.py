@@ -6,21 +6,16 @@ tests/integration/spark/test_checkpoint_interop.py runs that connector itself, w
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.checkpoint_files import write_checkpoint
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.pages import GuidePage
 from kit.pointers import REPO
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 
 @pytest.mark.full("Programs of the pages")

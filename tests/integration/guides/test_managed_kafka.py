@@ -5,17 +5,14 @@ from __future__ import annotations
 import ast
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
 
 from kit.pages import GuidePage
 from kit.programs.cli import invoke
 from pyspark_kafka.testing import EmbeddedKafka, Listener
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-    from pyspark.sql import SparkSession
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PASSWORD = "Endpoint=sb://first/;SharedAccessKey=a+b/c="  # noqa: S105 - of a broker that ends with the test

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.pages import GuidePage
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 
 def orders(first: int, last: int) -> list[Record]:

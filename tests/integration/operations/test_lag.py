@@ -9,28 +9,24 @@ import subprocess
 import sys
 import time
 import uuid
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kit.administration import delete_records, delete_topics
 from kit.brokers.two_brokers import two_brokers
 from kit.checkpoint_files import write_checkpoint
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, commit_positions, produce
 from kit.programs.cli import invoke
 from pyspark_kafka import lag
 from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import OptionError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.lag.values import LagState
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.source_positions import LaneRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 HOUR_MS = 3_600_000
 

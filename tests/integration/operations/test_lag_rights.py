@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kit.checkpoint_files import write_checkpoint
 from kit.independent_client import Record, commit_positions, produce
+from kit.rights_in_use import Guarded
 from pyspark_kafka import lag
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.operations.lag.values import LagState
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.rights_in_use import Guarded
 
 
 def topic_of(guarded: Guarded) -> str:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from kit.browser import Browser, find_browser
 from kit.checkpoint_files import write_checkpoint
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.cli import invoke
 from pyspark_kafka.operations.reports.generate import write_report
 from pyspark_kafka.operations.reports.live import LiveView
 from report_pictures import example_report
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from kit.fixtures.broker import TopicMaker
 
 _BATCHES = 3
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from kit.independent_client import Record, produce
 from pyspark_kafka.records import decode, scan
 from pyspark_kafka.testing import EmbeddedKafka
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_segment_file_is_decoded_without_the_broker(tmp_path: Path) -> None:

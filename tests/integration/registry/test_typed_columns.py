@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import Request, urlopen
 from uuid import uuid4
 
@@ -12,13 +12,11 @@ import pytest
 
 from pyspark_kafka.formats.column_decoder import ColumnDecoder
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
+from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.values import Reason
 from pyspark_kafka.options import FormatOptions, RegistryOptions, TypedReadOptions
 from pyspark_kafka.registry.connect import open_registry
 from pyspark_kafka.typed.read_formats import plan_read
-
-if TYPE_CHECKING:
-    from pyspark_kafka.formats.column_format import ColumnFormat
 
 PLACES = [("/apis/ccompat/v7", "confluent", 5), ("/apis/registry/v2", "apicurio8", 9)]
 

@@ -8,25 +8,20 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from pyspark import cloudpickle
+from pyspark.sql import SparkSession
 
 from kit import security_matrix
 from kit.independent_client import Record, await_committed, produce
 from kit.programs.matrix_client import MatrixClient
 from kit.security_matrix import CASES, CONNECT, KERBEROS, VALUES, Case, Task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from _pytest.mark.structures import ParameterSet
-    from pyspark.sql import SparkSession
-
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 pytestmark = pytest.mark.full("Security matrix")
 

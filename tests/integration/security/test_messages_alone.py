@@ -6,16 +6,12 @@ message must name the option to set next; of several values the user takes the o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import ConnectorError, OptionError
 from pyspark_kafka.options import parse_batch_read_options
-
-if TYPE_CHECKING:
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 _MAX_MESSAGES = 8
 

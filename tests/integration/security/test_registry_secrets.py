@@ -5,21 +5,16 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import fastavro
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from kit.canaries import Canary, hits
 from kit.fakes.schema_registry import RegistryAnswer, SchemaRegistryServer
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 SCHEMA = '{"type":"record","name":"A","fields":[{"name":"x","type":"long"}]}'
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import uuid
-from typing import TYPE_CHECKING
 
 import pytest
 
 from kit.administration import create_partitions
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.admin import topics as admin
+from pyspark_kafka.client.admin.topics import NewTopic
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import ClusterMetadata, TopicMetadata
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.queries.offsets import list_offsets
@@ -22,13 +25,6 @@ from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.driver import commit_topic
 from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.marker_reader import MarkerReader
-
-if TYPE_CHECKING:
-    import logging
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.admin.topics import NewTopic
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 
 def marker(sink: str, batch_id: int) -> CommitMarker:

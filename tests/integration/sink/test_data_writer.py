@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from kit.administration import create_partitions
+from kit.fixtures.broker import MortalBroker, TopicMaker
 from kit.independent_client import Record, consume, consume_all
 from kit.reading import options_for
 from pyspark_kafka.client.cluster.pool import borrow_client
@@ -19,10 +20,7 @@ from pyspark_kafka.errors import DeliveryError, RecordError, TransportError
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
-
-if TYPE_CHECKING:
-    from kit.fixtures.broker import MortalBroker, TopicMaker
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 # Also where a test has a broker of its own.
 KIB, MIB = 1 << 10, 1 << 20

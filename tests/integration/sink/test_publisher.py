@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 from kit.administration import create_partitions
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import consume_committed
 from kit.reading import options_for
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
+from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
@@ -26,13 +30,6 @@ from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 from pyspark_kafka.sink.spool import SpoolFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 
 COMMITS = "commits-of-publisher-tests"
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from kit.fixtures.broker import FREEZE
+from kit.fixtures.broker import FREEZE, MortalBroker
 from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import consume, consume_committed
 from pyspark_kafka.client import stalls as reports
@@ -19,7 +21,7 @@ from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.transactions.owner import TransactionalId
-from pyspark_kafka.connector import PhysicalWriteInfo
+from pyspark_kafka.connector import DataWriter, PhysicalWriteInfo
 from pyspark_kafka.errors import DeadlineError, DeliveryError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import WriteOptions, parse_write_options
@@ -27,18 +29,11 @@ from pyspark_kafka.records import encode
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver.at_least_once import KafkaDataWriterFactory
+from pyspark_kafka.sink.driver.checked_sink import CheckedSinkWrite
 from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.driver.tasks_exactly_once import KafkaTaskCommitStreamingWrite
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from kit.fixtures.broker import MortalBroker
-    from pyspark_kafka.connector import DataWriter
-    from pyspark_kafka.sink.driver.checked_sink import CheckedSinkWrite
 
 FROZEN = pytest.param(True, marks=FREEZE.marks)
 pytestmark = pytest.mark.usefixtures("early_reports")

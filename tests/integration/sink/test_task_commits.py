@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -27,14 +29,8 @@ from pyspark_kafka.sink.driver.tasks_exactly_once import (
     KafkaTaskCommitStreamingWrite,
     KafkaTaskTransactionWriterFactory,
 )
-from pyspark_kafka.sink.executor.task_transaction_writer import KafkaTaskTransactionWriter
+from pyspark_kafka.sink.executor.task_transaction_writer import KafkaTaskTransactionWriter, TaskTransactionMessage
 from pyspark_kafka.testing import EmbeddedKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pyspark_kafka.sink.executor.task_transaction_writer import TaskTransactionMessage
 
 COMMITS = "commits-of-task-tests"
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import pickle
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -28,12 +30,7 @@ from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.columns import Column, find_sink_columns
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka.sink.executor import transaction_writer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 _SCHEMA = pa.schema([("value", pa.binary())])
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 import pytest
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from pyspark_kafka.table.kafka_table import KafkaTable
 from pyspark_kafka.testing.conformance import ContinuousSourceContract
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kit.fixtures.broker import TopicMaker
 
 PARTITIONS = 2
 

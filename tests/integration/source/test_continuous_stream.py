@@ -5,32 +5,27 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
 
 from kit.administration import create_partitions, create_topic, delete_records, delete_topics
 from kit.costs import without_collections
-from kit.fixtures.broker import FREEZE
+from kit.fixtures.broker import FREEZE, MortalBroker, TopicMaker
 from kit.fixtures.waits import waiting_lines
+from kit.fixtures.wire import WireTrace
 from kit.independent_client import Record, produce
 from kit.reading import options_for
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.connector import Offset
 from pyspark_kafka.errors import DataLossError, OptionError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.source.executor.continuous_reader import KafkaContinuousPartitionReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from kit.fixtures.broker import MortalBroker, TopicMaker
-    from kit.fixtures.wire import WireTrace
-    from pyspark_kafka.connector import Offset
 
 KIB = 1 << 10
 ON_EXECUTOR = "pyspark_kafka.source.executor.range_decoder"

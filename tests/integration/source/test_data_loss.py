@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import logging
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaProducer
+from pyspark.sql import SparkSession
 
 from kit.administration import create_partitions, create_topic, delete_records, delete_topics
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.reading import options_for
 from kit.reading import read as read_task
@@ -26,14 +30,6 @@ from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscrip
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 KIB = 1 << 10
 ON_DRIVER, ON_EXECUTOR = "pyspark_kafka.source.driver.topic_losses", "pyspark_kafka.source.executor.range_decoder"

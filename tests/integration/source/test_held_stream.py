@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.reading import drain
-from pyspark_kafka.connector import CompositeReadLimit, ReadMaxBytes, ReadMaxRows
+from pyspark_kafka.connector import CompositeReadLimit, Offset, ReadMaxBytes, ReadMaxRows
 from pyspark_kafka.errors import BrokerError, DataLossError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.connector import Offset
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 
 def stream_of(servers: str, topic: str, **options: str) -> KafkaMicroBatchStream:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from kit.independent_client import Record, produce
@@ -15,9 +13,7 @@ from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscrip
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 
 def stream_of(kafka: EmbeddedKafka, pattern: str, *, fail_on_data_loss: bool = True) -> KafkaMicroBatchStream:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from kafka import KafkaProducer
 
 from kit import reading
 from kit.administration import delete_records
+from kit.fixtures.broker import MortalBroker, TopicMaker
 from kit.independent_client import Record, consume, produce
 from kit.reading import column_of, drain, options_for
 from kit.waiting import eventually
@@ -24,12 +26,7 @@ from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptio
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from kit.fixtures.broker import MortalBroker, TopicMaker
-    from pyspark_kafka.source.executor.partition_reader import KafkaPartitionReader
+from pyspark_kafka.source.executor.partition_reader import KafkaPartitionReader
 
 # Also where a test has a broker of its own.
 KIB, MIB = 1 << 10, 1 << 20

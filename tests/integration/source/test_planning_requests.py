@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
+from kit.fixtures.broker import TopicMaker
+from kit.fixtures.wire import WireTrace
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka.client.queries.offset_messages import OffsetSpec
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, KafkaSourceOffset, Latest
-from pyspark_kafka.options import parse_stream_read_options, parse_write_options
+from pyspark_kafka.options import StreamReadOptions, parse_stream_read_options, parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-
-if TYPE_CHECKING:
-    from kit.fixtures.broker import TopicMaker
-    from kit.fixtures.wire import WireTrace
-    from pyspark_kafka.client.queries.offset_messages import OffsetSpec
-    from pyspark_kafka.options import StreamReadOptions
 
 _COUNTS = [3, 300]
 

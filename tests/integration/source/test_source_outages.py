@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.fixtures.broker import FREEZE
+from kit.fixtures.broker import FREEZE, MortalBroker
 from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import Record, produce
-from pyspark_kafka.connector import ReadAllAvailable
+from pyspark_kafka.connector import InputPartition, PartitionReader, ReadAllAvailable
 from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options
 from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from kit.fixtures.broker import MortalBroker
-    from pyspark_kafka.connector import InputPartition, PartitionReader
 
 pytestmark = pytest.mark.usefixtures("early_reports")
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.administration import create_partitions
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.reading import load
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.options import parse_batch_read_options
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Programs of the pages")
 

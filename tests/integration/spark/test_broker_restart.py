@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from kit.fixtures.broker import MortalBroker
 from kit.independent_client import Record, await_committed, consume, produce
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from kit.fixtures.broker import MortalBroker
 
 
 @pytest.mark.full("Waits for limits of time")

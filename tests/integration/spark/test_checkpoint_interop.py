@@ -11,14 +11,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import pyarrow as pa
 import pyspark
 import pytest
 
 from kit.administration import create_partitions
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.cli import invoke
 from pyspark_kafka import records
@@ -33,11 +35,6 @@ from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, Produce
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kit.fixtures.broker import TopicMaker
 
 _JARS_VARIABLE = "PYSPARK_KAFKA_JVM_JARS"
 JVM, OURS = "kafka", "pyspark_kafka"

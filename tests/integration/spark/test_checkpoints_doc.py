@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from pyspark_kafka.checkpoint import CheckpointFiles
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Programs of the pages")
 

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaConsumer
 from kafka.structs import MemberState
+from pyspark.sql import DataFrame, SparkSession
 
+from kit.fixtures.broker import TopicMaker
+from kit.fixtures.kafka_tools import KafkaTool
 from kit.independent_client import Record, produce
 from kit.programs.run import run_connect_program
 from kit.reading import positions_of_group
 from kit.waiting import eventually
 from pyspark_kafka import KafkaSource
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from kit.fixtures.kafka_tools import KafkaTool
 
 
 class Setting:

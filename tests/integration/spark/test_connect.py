@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume, produce
 from kit.programs.run import run_connect_program
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.broker import TopicMaker
 
 _SCRIPT = """
 import sys

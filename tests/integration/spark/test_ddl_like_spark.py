@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.formats.spark_schema.ddl import parse_ddl
 from pyspark_kafka.formats.spark_schema.schema_json import parse_schema_json
 from pyspark_kafka.spark.compat import arrow_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ALIKE = [
     "a INT",

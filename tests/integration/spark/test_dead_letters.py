@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 import pyspark_kafka
 from pyspark_kafka.errors import OptionError, SchemaError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
 
 _CORRUPT = "struct<column:string,reason:string,message:string,schemaId:string,rawKey:binary,rawValue:binary>"
 _HEADERS = "array<struct<key:string,value:binary>>"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, produce
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Programs of the pages")
 

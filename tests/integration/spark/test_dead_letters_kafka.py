@@ -6,20 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import pyspark_kafka
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, consume, consume_committed, produce
 from kit.waiting import eventually
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 _PREFIX = "__connect.errors."
 TYPED = {"valueFormat": "json", "valueSchema": "id BIGINT", "mode": "PERMISSIVE", "includeHeaders": "true"}

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kit.brokers.sessions import SessionsBroker, sessions_broker
 from kit.independent_client import Record, await_committed, consume_committed, produce
 from pyspark_kafka import delegation_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
 # Long enough for a login on a busy machine within the quarter of it that is left when it is renewed.
 EXPIRY_S, LIFETIME_S = 16.0, 24.0

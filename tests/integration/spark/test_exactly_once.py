@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyspark
 import pytest
 from py4j.java_gateway import JavaGateway
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, consume_committed, produce
 from kit.programs.run import run_program
 from kit.waiting import eventually
@@ -22,12 +25,6 @@ from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.testing.jars import kafka_classpath
 from pyspark_kafka.testing.java import find_java
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from kit.fixtures.broker import TopicMaker
 
 
 def numbered(first: int, last: int) -> list[Record]:

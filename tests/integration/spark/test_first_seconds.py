@@ -8,14 +8,12 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
-
-if TYPE_CHECKING:
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Processes of a first batch")
 

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import datasource as spark_limits
 
 import pyspark_kafka
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.run import run_program
 from pyspark_kafka import KafkaMicroBatchStream, KafkaSource
 from pyspark_kafka.connector import ReadAllAvailable, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError, PlanningError
 from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.testing import EmbeddedKafka
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.testing import EmbeddedKafka
-
-    MakeSource = Callable[..., KafkaSource]
+MakeSource = Callable[..., KafkaSource]
 
 
 @pytest.fixture

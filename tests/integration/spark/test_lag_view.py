@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, commit_positions, produce
 from kit.programs.run import run_connect_program
 from kit.waiting import eventually
 from pyspark_kafka import metrics
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 _SCRIPT = """
 import sys

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import pyspark_kafka
 from pyspark_kafka.formats import decode_column, encode_column
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
 SCHEMA = "id BIGINT, tags ARRAY<STRING>, at TIMESTAMP, m MAP<STRING, STRUCT<x: DOUBLE>>"
 DOCUMENT = {"id": 1, "tags": ["a", None], "at": "2026-11-22T18:00:00Z", "m": {"k": {"x": 0.5}}}

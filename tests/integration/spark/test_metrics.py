@@ -7,24 +7,20 @@ import logging
 import re
 import threading
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.query import StreamingQuery
 
+from kit.fixtures.broker import TopicMaker
 from kit.fixtures.leftovers import collect_quietly
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
 from pyspark_kafka import metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from kit.fixtures.broker import TopicMaker
 
 _PAGE = Path(__file__).parents[3] / "docs" / "monitoring.md"
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from kit.administration import create_partitions
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume, produce
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.options import ConnectionOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from kit.fixtures.broker import TopicMaker
 
 
 def stream(spark: SparkSession, bootstrap_servers: str, **options: Any) -> DataFrame:

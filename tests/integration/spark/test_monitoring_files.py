@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import prometheus_client
 import promql_parser
@@ -24,9 +25,6 @@ from pyspark_kafka.spark.metrics.export.prometheus import KafkaCollector
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
 from pyspark_kafka.spark.processes.counter_files import ProcessTotals
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DASHBOARD = json.loads((REPO / "monitoring" / "dashboard.json").read_text())
 RULES = yaml.safe_load((REPO / "monitoring" / "alerts.yml").read_text())

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from kit.administration import delete_records
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.reading import load
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import parse_batch_read_options
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 
 def read(spark: SparkSession, bootstrap_servers: str, topic: str, **options: Any) -> DataFrame:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from kafka.admin import KafkaAdminClient
+from pyspark.sql import DataFrame, SparkSession
 
 from kit.administration import create_partitions
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.options import ConnectionOptions
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 _SOURCES = Path(__file__).parents[3] / "src" / "pyspark_kafka"
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from kit.fixtures.broker import TopicMaker
 from kit.pointers import REPO
 from kit.programs.run import run_program
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Programs of the pages")
 

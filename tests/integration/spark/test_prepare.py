@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
@@ -12,9 +12,6 @@ from pyspark import SparkContext
 import pyspark_kafka
 from kit.programs.run import python_without_packages
 from pyspark_kafka.errors import SetupError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

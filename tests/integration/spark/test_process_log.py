@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kit.administration import delete_records
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Drivers of their own")
 

@@ -5,25 +5,21 @@ from __future__ import annotations
 import socket
 import time
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
 from kit.waiting import eventually
 from pyspark_kafka import continuous, metrics
 from pyspark_kafka.errors import SetupError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from kit.fixtures.broker import TopicMaker
 
 
 @pytest.fixture

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kit.programs.run import python_without_packages
 from pyspark_kafka.spark.processes.python_choice import describe_pythons, hint, lacks_package, warn_without_package
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class ConnectSession:

@@ -12,16 +12,12 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 PROGRAM = Path(__file__).parents[2] / "kit/programs/held_query.py"
 

@@ -7,20 +7,17 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume, produce
 from kit.programs.run import (
     python_without_packages,
     run_connect_program,
     run_logging_program,
 )
-
-if TYPE_CHECKING:
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 _README = Path(__file__).parents[3] / "README.md"
 

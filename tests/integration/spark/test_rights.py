@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from kit.independent_client import Record, consume_committed, produce
 from kit.rights import COMMITS, FEATURES, SOURCE, TARGET, renamed
+from kit.rights_in_use import Guarded, Trial
 from kit.waiting import eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.client.wire.missing_rights import Right
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from kit.rights_in_use import Guarded, Trial
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 
 def rights_of(trial: Trial, key: str) -> list[Right]:

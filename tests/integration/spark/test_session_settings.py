@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import SparkSession
 
 from kit.fixtures.spark import settings_kept
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _OF_THE_RUN, _OF_SPARK = "spark.sql.shuffle.partitions", "spark.sql.python.filterPushdown.enabled"
 

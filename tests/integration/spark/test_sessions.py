@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from kit.brokers.sessions import PASSWORD, SessionsBroker, sessions_broker
 from kit.independent_client import Record, await_committed, consume, produce
 from kit.reading import load
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 # Logins are renewed with half of it left: enough for a request on a busy machine.
 LIFETIME_MS = 4_000

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from kit.independent_client import Record, await_committed, produce
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority
 from pyspark_kafka.testing.secured.listeners import Listener
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 
 @pytest.fixture(scope="module")

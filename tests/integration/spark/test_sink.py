@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka.partitioner.default import murmur2
+from pyspark.sql import DataFrame, SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume, produce
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 
 def write(rows: DataFrame, bootstrap_servers: str, **options: Any) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pyspark_kafka.formats import decode, encode
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Of each pattern some texts of it. All patterns are compared on all texts.
 TIMES = {

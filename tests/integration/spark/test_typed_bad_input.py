@@ -6,22 +6,18 @@ import io
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 import fastavro
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
+from kit.fakes.schema_registry import SchemaRegistryServer
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume, produce
 from kit.programs.run import run_logging_program
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fakes.schema_registry import SchemaRegistryServer
-    from kit.fixtures.broker import TopicMaker
 
 ORDER = {
     "type": "record",

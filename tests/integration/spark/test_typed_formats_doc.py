@@ -6,21 +6,18 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from kit.fakes.schema_registry import SchemaRegistryServer
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.waiting import eventually
 from pyspark_kafka.formats import decode_column
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kit.fakes.schema_registry import SchemaRegistryServer
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Programs of the pages")
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession
 
 READ = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t", "valueFormat": "json", "valueSchema": "id INT"}
 

@@ -7,20 +7,16 @@ import io
 import json
 import random
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
+from pyspark.sql import DataFrame, SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.protobuf_schema import everything, file_set
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 UTC = dt.timezone.utc
 ROWS = 300

@@ -5,19 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.parity_page import Difference, differences, shown
 from pyspark_kafka.formats import decode
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 DDL = (
     "id BIGINT, number INT, name STRING, ratio DOUBLE, share FLOAT, ok BOOLEAN, at TIMESTAMP, day DATE, "

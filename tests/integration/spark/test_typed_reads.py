@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume, produce
 from kit.programs.run import run_connect_program
 from pyspark_kafka import continuous
 from pyspark_kafka.errors import ContinuousQueryError
 from pyspark_kafka.spark.kafka_source import KafkaSource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 DDL = "id BIGINT, name STRING, price DOUBLE"
 JSON = {"valueFormat": "json", "valueSchema": DDL}

@@ -6,22 +6,18 @@ import io
 import itertools
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import fastavro
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 from kit.fakes.schema_registry import SchemaRegistryServer
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 _FIELDS: list[Any] = [
     {"name": "id", "type": "long"},

@@ -7,24 +7,20 @@ import datetime as dt
 import decimal
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import fastavro
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from kit.fakes.schema_registry import SchemaRegistryServer
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume, consume_committed, produce
 from kit.protobuf_schema import everything, file_set
 from kit.waiting import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 ORDER = json.dumps(
     {

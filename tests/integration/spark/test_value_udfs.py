@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from kit.fixtures.broker import TopicMaker
 from pyspark_kafka.formats import decode_udf, encode_udf
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kit.fixtures.broker import TopicMaker
 
 AVRO = json.dumps(
     {

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
-
-if TYPE_CHECKING:
-    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.full("Drivers of their own")
 

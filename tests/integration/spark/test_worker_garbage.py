@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from pyspark_kafka.spark.data_source import KafkaDataSource
 from pyspark_kafka.spark.readers import BatchReaderAdapter
 from pyspark_kafka.spark.writers import BatchWriterAdapter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
-    from pyspark.sql.types import StructType
-
-    from kit.fixtures.broker import TopicMaker
 
 # Fewer than any process has that has imported pyarrow.
 _MANY = 10_000

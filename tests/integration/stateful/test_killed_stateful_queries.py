@@ -6,7 +6,7 @@ All queries are in one driver, which is killed when each of them stands at a poi
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +14,7 @@ from faults.harness import Stop
 from faults.stateful.events import RECORDS, watermark_ms
 from faults.stateful.expected import expected
 from faults.stateful.world import StatefulWorld
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 pytestmark = pytest.mark.full("Kills at every point")
 

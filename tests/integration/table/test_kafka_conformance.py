@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.reading import client_of
 from kit.waiting import eventually
 from pyspark_kafka.client.queries.offsets import list_offsets
+from pyspark_kafka.connector import MicroBatchStream
 from pyspark_kafka.connector.filters import EqualTo, Filter, GreaterThan, In, IsNull, LessThan, Not
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.table.kafka_table import KafkaTable
 from pyspark_kafka.testing.conformance import SinkContract, SourceContract
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.connector import MicroBatchStream
 
 
 class TestKafkaSource(SourceContract):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,6 @@ from kit.rights import feature, renamed
 from kit.rights_in_use import TRIALS, Guarded, Trial
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.testing.jars import DEFAULT_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
 # More lines than that are not helpful.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -10,16 +10,11 @@ import pytest
 from kit.independent_client import Record, await_committed, consume_committed, produce
 from kit.reading import drain
 from kit.rights import SOURCE, TARGET
+from kit.rights_in_use import Guarded, Trial
 from pyspark_kafka.client.wire.missing_rights import Right
-from pyspark_kafka.connector import PhysicalWriteInfo
+from pyspark_kafka.connector import MicroBatchStream, Offset, PhysicalWriteInfo
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.table.kafka_table import KafkaTable
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.rights_in_use import Guarded, Trial
-    from pyspark_kafka.connector import MicroBatchStream, Offset
 
 
 def stream_of(trial: Trial, **options: str) -> MicroBatchStream:

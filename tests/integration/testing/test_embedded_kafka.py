@@ -6,12 +6,13 @@ import subprocess
 import sys
 import time
 import weakref
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fixtures.broker import TopicMaker
 from kit.fixtures.leftovers import collect_quietly
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -20,11 +21,6 @@ from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.ports import choose_ports
 from pyspark_kafka.testing.readiness import find_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from kit.fixtures.broker import TopicMaker
 
 # Starts a broker, tells the test what to look for, and continues as the test wants.
 PROGRAM = """

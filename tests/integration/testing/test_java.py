@@ -4,15 +4,12 @@ import os
 import subprocess
 import sys
 import types
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing.java import ensure_java_for_spark, find_java, parse_version
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def make_java(home: Path, version: str, *, exit_code: int = 0) -> Path:

@@ -7,13 +7,9 @@ import signal
 import struct
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pyspark_kafka.toolkit import KeyedState
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _MERGING = """
 import struct, sys

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from kafka.admin import (
     ACL,
@@ -19,11 +20,7 @@ from kafka.admin import (
 )
 
 from kit.waiting import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark_kafka.client.wire.missing_rights import Right
+from pyspark_kafka.client.wire.missing_rights import Right
 
 _LINE = re.compile(r"`(kafka-acls [^`]*)`")
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.testing import EmbeddedKafka, Listener
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PASSWORD = "correct-horse"  # noqa: S105 - of a broker that lives for a test
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

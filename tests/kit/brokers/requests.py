@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
-
-if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net.connection import Connection
 
 # What the client under test sends; newer versions name topics by their id.
 FETCH_VERSION, PRODUCE_VERSION = 12, 12

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka.admin import (
     ConfigResource,
@@ -19,9 +20,6 @@ from kit.reading import options_for
 from pyspark_kafka.options import ConnectionOptions, PlainLogin, ScramLogin, Secret
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.jars import DEFAULT_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 PASSWORD = "correct-horse"  # noqa: S105 - of a broker that lives for a test
 _MODULES = "org.apache.kafka.common.security"

@@ -7,10 +7,12 @@ that joins the first one's cluster, in rack "b".
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
@@ -18,16 +20,11 @@ from kafka.admin import KafkaAdminClient
 from kit.reading import options_for
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import HOST, parse_cluster_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 
 COMMITS = "commits"
 _TRANSACTIONS = "__transaction_state"

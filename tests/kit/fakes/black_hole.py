@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
 
 # Linux takes one connection more than the queue is long.
 _FILLING = 3

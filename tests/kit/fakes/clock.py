@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.net.connection import Connection
 
 
 class Clock:

@@ -8,30 +8,27 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pyarrow as pa
 from kafka.protocol.producer import InitProducerIdResponse, ProduceRequest
 
 from kit.fakes.clock import Clock
 from kit.fakes.logs import PartitionLog
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.produce.response import ProducePartitionResponse, ProduceResponse
 from pyspark_kafka.client.retry import Backoff
+from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
+from pyspark_kafka.client.wire.framed_request import FramedRequest
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
-    from pyspark_kafka.client.wire.framed_request import FramedRequest
 
 ORDERS_0 = TopicPartition("orders", 0)
 ORDERS_1 = TopicPartition("orders", 1)

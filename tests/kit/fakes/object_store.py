@@ -6,15 +6,13 @@ import logging
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any
 from urllib.parse import parse_qs, quote
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import TracebackType
 
 _KEY, _SECRET = "test", "not-a-secret"
 

@@ -14,16 +14,14 @@ import re
 import ssl
 import threading
 import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from types import TracebackType
-
-    from pyspark_kafka.testing.secured.certificates import CertificateAuthority
+from pyspark_kafka.testing.secured.certificates import CertificateAuthority
 
 _SHUTDOWN_POLL_S = 0.02
 _HELD_S = 60.0

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 
@@ -25,6 +26,7 @@ from pyspark_kafka.client.cluster.metadata import (
     unknown_topic,
 )
 from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
+from pyspark_kafka.client.fetch.cursor import FetchedRecords
 from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka.client.fetch.request import FetchFrame
 from pyspark_kafka.client.fetch.response import NEWEST_VERSION, parse_fetch_response
@@ -36,6 +38,7 @@ from pyspark_kafka.client.fetch.steps import (
     FetchLogEnds,
     FindLeaders,
     Leave,
+    Lookup,
     Raise,
     Send,
     WaitUntil,
@@ -45,12 +48,6 @@ from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from pyspark_kafka.client.fetch.cursor import FetchedRecords
-    from pyspark_kafka.client.fetch.steps import Lookup
 
 __all__ = ["SimulatedCluster", "SimulatedRead", "batches_of"]
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from kit.fakes.simulated_ends import TOPIC, BrokenInvariantError, LaneCounts
 from pyspark_kafka.connector import ContinuousPartitionReader, DataWriter, PartitionOffset, WriterCommitMessage
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
-from pyspark_kafka.continuous.epochs.messages import End, Moved, encode
-from pyspark_kafka.continuous.task.stages import MapInArrow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from pyspark_kafka.continuous.epochs.messages import Message
-    from pyspark_kafka.continuous.task.stages import Stage
+from pyspark_kafka.continuous.epochs.messages import End, Message, Moved, encode
+from pyspark_kafka.continuous.task.stages import MapInArrow, Stage
 
 INTERVAL_MS = 200
 # Rows of a lane that commits by its own clock are visible after this number of epochs, unless its function is busy.

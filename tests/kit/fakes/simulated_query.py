@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kit.fakes.simulated_ends import (
     BrokenInvariantError,
@@ -46,19 +47,13 @@ from pyspark_kafka.continuous.epochs.pace import EpochLoad, EpochPace
 from pyspark_kafka.continuous.reports.run_log import RunLog
 from pyspark_kafka.continuous.run.commits import CommitEnded, EpochCommits
 from pyspark_kafka.continuous.run.context import QueryControl
-from pyspark_kafka.continuous.run.events import ChangeInterval
+from pyspark_kafka.continuous.run.events import ChangeInterval, RunCommand
 from pyspark_kafka.continuous.run.machine import RunMachine, RunState, Timer
 from pyspark_kafka.continuous.run.plan import QueryPlan
 from pyspark_kafka.continuous.run.waits import RowWaits
 from pyspark_kafka.continuous.task.lane import Lane
-from pyspark_kafka.continuous.task.stages import Stages
+from pyspark_kafka.continuous.task.stages import Stage, Stages
 from pyspark_kafka.errors import CheckpointError, StateError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pyspark_kafka.continuous.run.events import RunCommand
-    from pyspark_kafka.continuous.task.stages import Stage
 
 _MAX_STEPS = 20_000
 

@@ -9,9 +9,10 @@ Each row is written with the count of its key, so a state that is older or newer
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import pyarrow as pa
@@ -22,17 +23,13 @@ from kit.fakes.simulated_query import RunFailedError
 from kit.fakes.simulated_transactions import SimulatedBrokers, TransactionalSimulation
 from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.run import states as driver_states
+from pyspark_kafka.continuous.run.commits import EpochCommits
 from pyspark_kafka.continuous.state import lane_state, slot, version_files
+from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.continuous.task.stages import MapWithState
 from pyspark_kafka.errors import StateError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from pyspark_kafka.continuous.run.commits import EpochCommits
-    from pyspark_kafka.continuous.state.by_key import StateByKey
 
 KEYS = 3
 _SCHEMA = pa.schema({"partition": pa.string(), "number": pa.int64(), "count": pa.int64()})

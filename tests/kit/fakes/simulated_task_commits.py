@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
@@ -19,9 +19,6 @@ from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.driver.task_commits import TaskCommitCalls, TaskCommits
 from pyspark_kafka.sink.task_transactions import Planning, TaskTransaction, task_prefix
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 SINK = "sink"
 TIMEOUT_MS = 1_000

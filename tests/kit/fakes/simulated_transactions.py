@@ -7,9 +7,10 @@ is not slow commits its rows in time, whatever the others do.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 from uuid import UUID
 
@@ -28,9 +29,6 @@ from pyspark_kafka.sink.driver import transactional
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka.sink.source_positions import PositionNote
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 QUERY = "id"
 _TOPIC_ID = UUID(int=7)

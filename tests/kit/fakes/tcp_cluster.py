@@ -14,8 +14,9 @@ import struct
 import threading
 import uuid
 from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka.protocol.admin import (
     DescribeConfigsRequest,
@@ -42,16 +43,12 @@ from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from kit.fakes.handlers import HANDLERS
 from kit.fakes.handlers.list_offsets import list_offsets
 from kit.fakes.handlers.metadata import api_versions, metadata
+from kit.fakes.handlers.transactions import Transaction
 from kit.fakes.logs import PartitionLog
 from kit.fakes.scripts import Close, Raw, Response, Script, Silence
 from kit.reading import FAST, options_for
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kit.fakes.handlers.transactions import Transaction
-    from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions
 
 REQUESTS = {
     cls.API_KEY: cls

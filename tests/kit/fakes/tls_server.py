@@ -6,13 +6,10 @@ import contextlib
 import socket
 import ssl
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pyspark_kafka.testing.secured.certificates import CertificateAuthority, IssuedCertificate
+from pyspark_kafka.testing.secured.certificates import CertificateAuthority, IssuedCertificate
 
 # Longer than any handshake of a test takes.
 _PATIENCE_S = 10.0

@@ -9,18 +9,16 @@ import base64
 import json
 import ssl
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any
 from urllib.parse import parse_qs, unquote_plus
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-    from types import TracebackType
-
-    from pyspark_kafka.testing.secured.certificates import CertificateAuthority, IssuedCertificate
-    from pyspark_kafka.testing.secured.tokens import TokenIssuer
+from pyspark_kafka.testing.secured.certificates import CertificateAuthority, IssuedCertificate
+from pyspark_kafka.testing.secured.tokens import TokenIssuer
 
 TOKEN_PATH, KEYS_PATH = "/oauth/token", "/keys"
 _SHUTDOWN_POLL_S = 0.02

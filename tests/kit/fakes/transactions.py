@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from kafka.protocol.admin import DescribeTransactionsResponse, ListTransactionsResponse
 from kafka.protocol.metadata import FindCoordinatorResponse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def listing(*entries: tuple[str, str], error_code: int = 0) -> ListTransactionsResponse:

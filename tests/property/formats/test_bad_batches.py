@@ -5,8 +5,8 @@ bounded time. The places and the faults are random.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -15,9 +15,6 @@ from hypothesis import settings
 from kit.portable_columns import columns_of
 from pyspark_kafka.formats.column_decoder import ColumnDecoder
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 COUNT = 10_000
 KIND = pa.struct(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -35,9 +36,6 @@ from pyspark_kafka.records import (
     patch_header,
     scan,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 contents = st.none() | st.binary(max_size=200)

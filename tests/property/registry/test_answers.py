@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -15,9 +16,6 @@ from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
 from pyspark_kafka.options import RegistryOptions
 from pyspark_kafka.registry import clients
 from pyspark_kafka.registry.confluent import ConfluentRegistry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 NAMES = st.sampled_from(

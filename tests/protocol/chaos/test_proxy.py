@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chaos.proxy import CLEAN, Proxies, Proxy, Wire
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PATIENCE_S = 10.0
 QUIET_S = 0.3

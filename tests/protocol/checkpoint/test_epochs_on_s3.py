@@ -6,7 +6,6 @@ import json
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,11 +17,10 @@ from pyspark_kafka.errors import CheckpointError
 
 pytest.importorskip("obstore", reason="the extra object-stores")
 pytest.importorskip("moto", reason="a local S3 server")
-from kit.fakes.object_store import ObjectStore
+from collections.abc import Iterator
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from kit.fakes.object_store import ObjectStore
 
 
 @pytest.fixture

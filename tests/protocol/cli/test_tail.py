@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from typer.testing import Result
 
 from kit.fakes.scripts import Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.programs.cli import invoke
 from kit.record_batches import batch, plain_batch, record
 from pyspark_kafka.client.fetch import progress_timeout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from typer.testing import Result
 
 # A broker that is silent is given up soon.
 _SOON = ("-o", "default.api.timeout.ms=20000", "-o", "request.timeout.ms=1000")

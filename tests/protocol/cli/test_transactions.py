@@ -6,12 +6,14 @@ import io
 import re
 import socket
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 from rich.console import Console
+from typer.testing import Result
 
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator, describing, listing
@@ -19,18 +21,11 @@ from kit.programs.cli import invoke
 from pyspark_kafka.cli.transactions import text as transaction_text
 from pyspark_kafka.cli.transactions.text import partitions_text
 from pyspark_kafka.client.transactions.inspection import TransactionDescription, TransactionState
+from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError, printable
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.sink.commit_marker import CommitMarker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from typer.testing import Result
-
-    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 
 
 @pytest.fixture

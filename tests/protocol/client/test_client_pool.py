@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,9 +13,6 @@ from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.pool import ClientPool
 from pyspark_kafka.client.wire.messages import MetadataRequest
 from pyspark_kafka.options import ConnectionOptions, PlainLogin, Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OPTIONS = ConnectionOptions((("127.0.0.1", 1),))
 

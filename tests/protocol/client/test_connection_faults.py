@@ -8,9 +8,11 @@ import ssl
 import struct
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka.protocol.metadata import ApiVersionsResponse
@@ -22,6 +24,7 @@ from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client import retry
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.net.login_session import LoginSession
 from pyspark_kafka.client.tls.contexts import TlsContexts
@@ -42,12 +45,6 @@ from pyspark_kafka.errors import (
 )
 from pyspark_kafka.options import CertificateStore, ConnectionOptions, PlainLogin, ScramLogin, Secret, TlsOptions
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark_kafka.client.net.connection import Connection
 
 SASL = ConnectionOptions(
     (("127.0.0.1", 1),),

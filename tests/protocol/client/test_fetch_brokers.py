@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,15 +14,12 @@ from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Meeting, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import PATIENT
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch import session
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest, MetadataRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions
-
-if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-
 
 pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 

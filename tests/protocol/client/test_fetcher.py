@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -10,6 +10,7 @@ from kit.fakes.handlers.fetch import FetchScript, LogScript
 from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Close, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.fixtures.wire import WireTrace
 from kit.reading import FAST_FETCH, read_range
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.fetcher import Fetcher
@@ -21,9 +22,6 @@ from pyspark_kafka.errors import (
 )
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
-
-if TYPE_CHECKING:
-    from kit.fixtures.wire import WireTrace
 
 T0 = TopicPartition("t", 0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,7 +11,9 @@ from kit.fakes.handlers.fetch import BrokerLog, FetchScript
 from kit.fakes.logs import batches_of, record_batch
 from kit.fakes.scripts import Close
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.fixtures.wire import WireTrace
 from kit.reading import FAST_FETCH
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch import fetcher as fetcher_module
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
@@ -24,10 +26,6 @@ from pyspark_kafka.errors import BrokerError, DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions
 from pyspark_kafka.records import iter_decode
-
-if TYPE_CHECKING:
-    from kit.fixtures.wire import WireTrace
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 KIB = 1 << 10
 

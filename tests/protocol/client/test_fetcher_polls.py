@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import record_batch
 from kit.fakes.scripts import Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch import fetcher as fetcher_module
 from pyspark_kafka.client.fetch import session
 from pyspark_kafka.client.fetch.fetcher import Fetcher
@@ -19,11 +21,6 @@ from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 NOT_LEADER = 6

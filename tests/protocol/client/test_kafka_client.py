@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import socket
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.fixtures.wire import WireTrace
 from pyspark_kafka.client import retry
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
+from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.queries.offsets import list_offsets
@@ -21,10 +23,6 @@ from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError, Transp
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import ConnectionOptions
-
-if TYPE_CHECKING:
-    from kit.fixtures.wire import WireTrace
-    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from kafka.protocol.admin import DescribeLogDirsResponse
@@ -13,19 +14,15 @@ from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import record_batch
 from kit.fakes.scripts import Close, Meeting, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
+from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.record_times import fetch_record_times
 from pyspark_kafka.client.queries.logs import query_logs
 from pyspark_kafka.client.wire.messages import DescribeLogDirsRequest, FetchRequest, ListOffsetsRequest
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError
 from pyspark_kafka.model import TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 
 NOT_LEADER, TOPIC_REFUSED, CLUSTER_REFUSED = 6, 29, 31
 SILENT = 1

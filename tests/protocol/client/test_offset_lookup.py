@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,6 +12,7 @@ from kit.fakes.clock import ResponseClock
 from kit.fakes.scripts import Meeting, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import PATIENT
+from pyspark_kafka.client.cluster.metadata import ClusterMetadata
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.queries import offsets
 from pyspark_kafka.client.queries.offsets import list_offsets
@@ -19,9 +20,6 @@ from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRe
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
-
-if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster.metadata import ClusterMetadata
 
 pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 

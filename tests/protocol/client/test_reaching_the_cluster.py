@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from kafka.protocol.sasl import SaslHandshakeResponse
@@ -21,13 +21,10 @@ from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, MetadataRequest, SaslHandshakeRequest
-from pyspark_kafka.errors import AccessError, DeadlineError, TransportError
+from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, ScramLogin, Secret
-
-if TYPE_CHECKING:
-    from pyspark_kafka.errors import ConnectorError
 
 T0 = TopicPartition("t", 0)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
@@ -12,7 +13,9 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.waiting import eventually
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.login_session import LoginSession
 from pyspark_kafka.client.wire.messages import (
     MetadataRequest,
@@ -21,12 +24,6 @@ from pyspark_kafka.client.wire.messages import (
 )
 from pyspark_kafka.errors import AccessError, TransportError
 from pyspark_kafka.options import PlainLogin, Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.net.connection import Connection
 
 ACCEPTED = SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=b"", session_lifetime_ms=60_000)
 REFUSED = SaslAuthenticateResponse(error_code=58, error_message="other user", auth_bytes=b"", session_lifetime_ms=0)

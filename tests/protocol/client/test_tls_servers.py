@@ -6,11 +6,14 @@ import logging
 import math
 import re
 import select
+import socket
 import ssl
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,11 +29,6 @@ from pyspark_kafka.client.tls.inspection import fetch_chain
 from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.options import CertificateStore, ConnectionOptions, Secret, TlsOptions
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
-    from pathlib import Path
 
 NOW = datetime.now(timezone.utc)
 DAY = timedelta(days=1)

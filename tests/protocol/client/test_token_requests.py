@@ -8,9 +8,10 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
@@ -25,9 +26,6 @@ from pyspark_kafka.options import CertificateStore, OAuthLogin, Secret, TlsOptio
 from pyspark_kafka.options import TokenEndpoint as Source
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority
 from pyspark_kafka.testing.secured.tokens import TokenIssuer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PLANTED = "Pl4nted: secret/+ä"
 

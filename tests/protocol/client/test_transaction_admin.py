@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRequest
@@ -22,9 +22,6 @@ from pyspark_kafka.client.transactions.inspection import (
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError, ProtocolError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOT_COORDINATOR, COORDINATOR_LOADING, ID_NOT_FOUND, ID_REFUSED = 16, 14, 105, 53
 

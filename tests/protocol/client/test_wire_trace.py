@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from kit.fakes.scripts import Close, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.fixtures.wire import WireTrace
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.wire.messages import (
     ApiVersionsRequest,
@@ -20,12 +22,6 @@ from pyspark_kafka.client.wire.messages import (
 )
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.options import ConnectionOptions, PlainLogin, Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kit.fixtures.wire import WireTrace
-    from pyspark_kafka.client.net.connection import Connection
 
 PLANTED = "correct-horse"
 

@@ -7,10 +7,11 @@ import queue
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -28,9 +29,6 @@ from pyspark_kafka.continuous.channel.task_side import DriverConnection
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import End, Failed, Hello, Moved, Reports, Started, Stop, encode
 from pyspark_kafka.errors import TransportError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LOOPBACK = "127.0.0.1"
 _SECONDS = 20

@@ -5,9 +5,10 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -27,9 +28,6 @@ from pyspark_kafka.continuous.epochs.messages import Failed, Go, Message, Starte
 from pyspark_kafka.continuous.task.run_task import TaskPlan, run_task
 from pyspark_kafka.continuous.task.stages import MapBatches, Stages
 from pyspark_kafka.errors import ContinuousQueryError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _SECONDS = 20
 _SCHEMA = pa.schema([pa.field("n", pa.int64())])

@@ -6,8 +6,9 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from kafka.protocol.sasl import SaslHandshakeRequest, SaslHandshakeResponse
@@ -16,14 +17,10 @@ from kit.brokers.two_brokers import free_ports
 from kit.fakes.black_hole import BlackHole
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka import check
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.diagnosis import Diagnosis, Finding, FindingStatus
 from pyspark_kafka.diagnosis.context import Context
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark_kafka.client.deadline import Deadline
 
 
 @pytest.fixture

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from kit.fakes.schema_registry import SchemaRegistryServer
 from pyspark_kafka import check
 from pyspark_kafka.diagnosis import Finding, FindingStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RECORD = '{"type":"record","name":"A","fields":[{"name":"x","type":"long"}]}'
 PASSWORD = "Pl4ntedS3cret"  # noqa: S105 - of a server of a test

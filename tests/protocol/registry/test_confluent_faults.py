@@ -6,9 +6,10 @@ import base64
 import html
 import time
 import uuid
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -18,9 +19,6 @@ from pyspark_kafka.errors import RegistryError
 from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
 from pyspark_kafka.options import RegistryOptions, Secret
 from pyspark_kafka.registry.confluent import ConfluentRegistry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LONG = '"long"'
 

@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,6 @@ from pyspark_kafka.registry import clients, inquiry
 from pyspark_kafka.registry.apicurio import ApicurioRegistry
 from pyspark_kafka.registry.confluent import ConfluentRegistry
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = '"long"'
 PASSWORD = "Pl4ntedS3cret"  # noqa: S105 - of a server of a test

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,9 +22,6 @@ from pyspark_kafka.options import FetchOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCHEMA = pa.schema([SOURCE_SCHEMA.field("offset")])
 T0 = TopicPartition("t", 0)

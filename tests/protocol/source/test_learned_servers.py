@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -15,7 +15,7 @@ from kit.reading import column_of, drain
 from pyspark_kafka.client.cluster import pool
 from pyspark_kafka.client.cluster.pool import ClientPool
 from pyspark_kafka.client.wire.messages import FetchRequest
-from pyspark_kafka.connector import ReadAllAvailable
+from pyspark_kafka.connector import InputPartition, PartitionReaderFactory, ReadAllAvailable
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest
 from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, StreamReadOptions, Subscription
@@ -23,11 +23,6 @@ from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark_kafka.connector import InputPartition, PartitionReaderFactory
 
 SCHEMA = pa.schema([SOURCE_SCHEMA.field("offset")])
 SUBSCRIBED = Subscription("subscribe", topics=("t",))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,6 @@ from pyspark_kafka.planning.open_ends import NO_END, OpenEnds
 from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TP = TopicPartition("t", 0)
 BOTH = OpenEnds(0, NO_END)

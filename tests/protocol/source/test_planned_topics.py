@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import pickle
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from kit import reading
 from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import batches_of
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.fixtures.offsets import ScriptedOffsets
 from kit.reading import FAST_FETCH
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.errors import TopicRecreatedError
@@ -27,11 +29,6 @@ from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from kit.fixtures.offsets import ScriptedOffsets
 
 SCHEMA = pa.schema([SOURCE_SCHEMA.field("topic"), SOURCE_SCHEMA.field("offset")])
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)

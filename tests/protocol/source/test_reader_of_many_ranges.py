@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,9 +21,6 @@ from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCHEMA = pa.schema([SOURCE_SCHEMA.field(name) for name in ("topic", "partition", "offset")])
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pytest
 
+from kit.fakes.schema_registry import SchemaRegistryServer
 from pyspark_kafka.errors import RegistryError, SchemaError
 from pyspark_kafka.formats import decode, decode_column, encode, encode_column
-
-if TYPE_CHECKING:
-    from kit.fakes.schema_registry import SchemaRegistryServer
 
 _T = TypeVar("_T")
 FIRST = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from kit.checkpoint_files import batches_of, end_of_batch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_batch(checkpoint: Path, number: int, ends: dict[str, dict[str, int]]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,6 @@ from chaos.continuous.checker import (
 from chaos.continuous.faults import SlowLanes
 from chaos.ledger import Stamp
 from kit.log_checker import Extent, Kind, Log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LOG = Log("in", 0)
 EXTENTS = {LOG: Extent(0, 6, {offset: f"v{offset}" for offset in range(6)})}

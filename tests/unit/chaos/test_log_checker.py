@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -12,9 +13,6 @@ from chaos.continuous.checker import CommittedEpoch, RunCopy, check_runs
 from faults.checker import check_batches
 from faults.stamped import to_value
 from kit.log_checker import Copied, Extent, Findings, Kind, Log, check
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LOG, OTHER = Log("orders", 1), Log("orders", 0)
 END = 6

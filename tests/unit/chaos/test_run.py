@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from chaos.continuous.faults import ALONE, FAILING, FAULTS_OF_FLOWS
 from chaos.faults import FAULTS, OF_BROKERS
@@ -12,9 +12,6 @@ from chaos.report import BEGIN, END
 from chaos.run import steps
 from kit.fakes.clock import Clock
 from kit.marked_page import put_between
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_every_fault_comes_alone_before_any_comes_with_others() -> None:

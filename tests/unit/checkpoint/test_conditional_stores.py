@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles, conditional_stores
 from pyspark_kafka.checkpoint.conditional_stores import HadoopStore, cloud_settings, conditional_store, has_client
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def settings(location: str, root: str = "bucket/query", region: str | None = None) -> dict[str, Any]:

@@ -2,16 +2,13 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles, conditional_stores, file_location
 from pyspark_kafka.checkpoint.file_location import FileLocation
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

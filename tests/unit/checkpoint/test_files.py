@@ -7,7 +7,7 @@ import stat
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from pyspark_kafka.checkpoint import file_location
 from pyspark_kafka.checkpoint import files as checkpoint_files
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(params=["local", "remote"])

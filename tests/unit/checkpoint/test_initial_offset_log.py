@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles, InitialOffsetLog, KafkaSourceOffset
 from pyspark_kafka.checkpoint.initial_offset_log import decode, encode
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OFFSET = KafkaSourceOffset.from_json('{"a":{"0":5,"10":7},"ü":{"0":0}}')
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles, CommitLog, OffsetSeqLog
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1795259946539,"conf":{"spark.sql.shuffle.partitions":"2"}}'
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.checkpoint.reader_schemas import ReaderSchema, ReaderSchemasFile
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ORDERS = ReaderSchema("orders-välue", 3, "7")
 KEYS = ReaderSchema("orders-key", 1, "0e5f1a1c")

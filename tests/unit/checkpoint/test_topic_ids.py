@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities, TopicIdsFile
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(("directory", "place"), [("sources/1", "sources/1/topic-ids"), ("", "topic-ids")])

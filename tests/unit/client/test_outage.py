@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -13,9 +13,6 @@ from pyspark_kafka.client.stalls import Contact
 from pyspark_kafka.client.wire.messages import ErrorCode, broker_error
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
 from pyspark_kafka.interrupt import interrupted_by, pause
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LOST = TransportError("The connection to a:1 was lost.", condition="CONNECTION_LOST", retriable=True)
 NONE_LEFT = TransportError(

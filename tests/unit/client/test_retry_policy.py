@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -19,9 +19,6 @@ from pyspark_kafka.client.retry import (
 )
 from pyspark_kafka.client.wire.messages import broker_error
 from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,13 +15,8 @@ from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.errors import closed_by_broker, silent
 from pyspark_kafka.client.stalls import Contact, Stall, StallMonitor, clock_time, contact_of, note_failure, what_failed
 from pyspark_kafka.counters import OUTAGE_SECONDS, OUTAGES, OUTAGES_ACTIVE, Counters
-from pyspark_kafka.errors import TransportError
+from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.options import ConnectionOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark_kafka.errors import ConnectorError
 
 REFUSED = TransportError("Connecting to a:1 failed: refused.", condition="CONNECTION_FAILED", hint="Look.")
 

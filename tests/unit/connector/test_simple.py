@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,9 +14,6 @@ from pyspark_kafka.connector.engine.available_now import admission_control_of
 from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
 from pyspark_kafka.connector.simple import SimpleOffset
 from pyspark_kafka.errors import CallError, ContractError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False)])
 

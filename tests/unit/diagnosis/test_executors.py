@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from rich.console import Console
 
 from pyspark_kafka.cli.check.lines import Lines, print_executors
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.diagnosis import Diagnosis, Finding, FindingStatus, executors
 from pyspark_kafka.diagnosis.executors import findings_of, judge_executors
-
-if TYPE_CHECKING:
-    import pytest
 
 HERE: dict[str, Any] = {
     "python": "3.11.2",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from faults.checker import Planned, check_batches
 from faults.stamped import from_value, generate, to_value
 from kit.log_checker import Copied, Extent, Kind, Log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Visible = dict[int, list[bytes]]
 Markers = list[tuple[int, int]]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from faults.checker import BatchFindings
 from faults.run import Line, spread, table_of
-
-if TYPE_CHECKING:
-    from kit.log_checker import Kind
+from kit.log_checker import Kind
 
 
 def test_every_point_is_chosen_about_as_often_as_the_others() -> None:

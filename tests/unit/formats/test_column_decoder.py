@@ -7,10 +7,11 @@ import errno
 import json
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from google.protobuf import descriptor_pb2
 
 from kit.costs import processor_s
 from kit.protobuf_schema import everything, file_set
@@ -24,9 +25,6 @@ from pyspark_kafka.formats.protobuf.message_index import write_message_index
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema, SchemaId, UnknownSchemaError
 from pyspark_kafka.formats.values import BadValue, Reason
 from pyspark_kafka.formats.wire_format import APICURIO8, CONFLUENT, Framing
-
-if TYPE_CHECKING:
-    from google.protobuf import descriptor_pb2
 
 
 def avro(*fields: Any, references: tuple[NamedSchema, ...] = ()) -> RegisteredSchema:

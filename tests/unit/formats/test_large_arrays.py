@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +20,6 @@ from pyspark_kafka.formats.parts import concat_parts
 from pyspark_kafka.formats.schemas import RegisteredSchema
 from pyspark_kafka.formats.wire_format import CONFLUENT
 from pyspark_kafka.formats.zigzag import put_zigzag
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROW = pa.struct([("i", pa.int64()), ("s", pa.string())])
 AVRO = '{"type":"record","name":"r","fields":[{"name":"i","type":"long"},{"name":"s","type":"string"}]}'

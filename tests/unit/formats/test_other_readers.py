@@ -8,9 +8,10 @@ from __future__ import annotations
 import importlib
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 from google.protobuf import message_factory
 
@@ -20,9 +21,6 @@ from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.protobuf.by_schema import read_message
 from pyspark_kafka.formats.schemas import RegisteredSchema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TOPIC = "orders"
 CONFLUENT = [name for name in NAMES if name.startswith("confluent-kafka")]

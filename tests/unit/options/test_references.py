@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import Secret, check_reference
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPTION = "kafka.ssl.key.password"
 

@@ -5,7 +5,8 @@ The same questions were put to moto 5.2.5, which has all but `check_schema_versi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -15,9 +16,6 @@ from pyspark_kafka.errors import OptionError, RegistryError
 from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
 from pyspark_kafka.options import RegistryOptions
 from pyspark_kafka.registry.glue import GlueRegistry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 UUID = "b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63"
 TEXT = '{"type":"record","name":"A","fields":[]}'

@@ -7,16 +7,14 @@ import os
 import time
 import uuid
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.sink.driver.exactly_once import _clean_up
 from pyspark_kafka.sink.spool import SpoolFiles
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DAY_S = 86_400
 

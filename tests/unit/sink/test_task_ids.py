@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.sink.task_ids import TaskIds
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

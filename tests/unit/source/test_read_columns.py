@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,9 +20,6 @@ from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import source_schema
 from pyspark_kafka.source.read_columns import ReadColumns, plan_columns
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 READ = {"kafka.bootstrap.servers": "b:9092", "subscribe": "orders"}
 JSON = {**READ, "valueFormat": "json", "valueSchema": "id BIGINT, name STRING"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 import pickle
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -38,9 +38,6 @@ from pyspark_kafka.spark.data_source import KafkaDataSource
 from pyspark_kafka.spark.readers import BatchReaderAdapter, SparkPartition, StreamReaderAdapter, read_partition
 from pyspark_kafka.spark.table_source import as_data_source
 from pyspark_kafka.table.kafka_table import KafkaTable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import CalendarIntervalType, LongType, StringType, StructField, StructType
 
 from pyspark_kafka import as_data_source
@@ -27,11 +29,6 @@ from pyspark_kafka.errors import CapabilityError, OptionError
 from pyspark_kafka.spark import readers, table_source
 from pyspark_kafka.spark.compat import schema_to_write
 from pyspark_kafka.spark.data_source import KafkaDataSource
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql.datasource import DataSource
 
 ROWS = StructType([StructField("value", StringType())])
 SINK = {"kafka.bootstrap.servers": "b:9092", "topic": "t"}

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.options import ScramLogin, Secret, parse_login
 from pyspark_kafka.spark.token_provider import from_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def token(service: str, kind: str = "KAFKA_DELEGATION_TOKEN", name: str = "") -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pyarrow as pa
@@ -24,9 +25,6 @@ from pyspark_kafka.connector import (
 from pyspark_kafka.errors import CallError, ContractError, DeliveryError
 from pyspark_kafka.spark import writers
 from pyspark_kafka.spark.writers import BatchWriterAdapter, SparkMessage, StreamWriterAdapter, write_partition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 # Untyped in PySpark.
 SERIALIZER: Any = CloudPickleSerializer

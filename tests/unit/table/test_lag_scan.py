@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from pyspark_kafka.operations.lag.columns import LAG_SCHEMA
 from pyspark_kafka.operations.lag.positions import LagPositions
 from pyspark_kafka.table.kafka_table import KafkaTable
 from pyspark_kafka.table.lag_scan import LagInputPartition, LagScan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LAG = {"kafka.bootstrap.servers": "b:9092", "view": "lag"}
 

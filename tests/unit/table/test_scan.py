@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,9 +15,6 @@ from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA, source_schema
 from pyspark_kafka.source.input_partition import KafkaContinuousPartitionReaderFactory, KafkaPartitionReaderFactory
 from pyspark_kafka.table.scan import KafkaScan, KafkaScanBuilder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 READ = {"kafka.bootstrap.servers": "b:9092", "subscribe": "a,b"}
 TWO = pa.schema([pa.field("offset", pa.int64()), pa.field("key", pa.binary())])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,10 +16,6 @@ from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.driver.at_least_once import KafkaBatchWrite, KafkaDataWriterFactory, KafkaStreamingWrite
 from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceBatchWrite, KafkaExactlyOnceStreamingWrite
 from pyspark_kafka.table.write import KafkaWrite, KafkaWriteBuilder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 TO = {"kafka.bootstrap.servers": "b:9092", "topic": "t"}
 VALUE = pa.field("value", pa.binary())

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing.cache import cache_directory
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_variable_of_the_package_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from pyspark_kafka.testing.java import _build_launcher
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_launcher_that_others_have_planted_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

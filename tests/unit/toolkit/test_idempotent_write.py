@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.connector import StreamingDataWriterFactory, WriterCommitMessage
 from pyspark_kafka.errors import CheckpointError, CommitConflictError, ContractError
 from pyspark_kafka.toolkit import CommitState, EpochLog, EpochRecord, FileEpochLog, IdempotentStreamingWrite
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 
 @dataclass(frozen=True)

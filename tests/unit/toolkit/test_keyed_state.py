@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import random
 import struct
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.errors import CommitConflictError, StateError
 from pyspark_kafka.toolkit import KeyedState, keyed_state
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def number(value: int) -> bytes:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.connector import InputPartition, Offset, PartitionReaderFactory
 from pyspark_kafka.errors import CheckpointError, ContractError
 from pyspark_kafka.toolkit import CheckpointedMicroBatchStream, OffsetStore
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 
 @dataclass(frozen=True, eq=False)

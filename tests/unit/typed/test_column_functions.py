@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -12,10 +12,8 @@ from pyspark.sql.types import StructType
 
 from pyspark_kafka.errors import OptionError, RecordError, SchemaError
 from pyspark_kafka.formats import decode_column, encode_column
+from pyspark_kafka.typed.column_functions import ColumnDecoding
 from pyspark_kafka.typed.read_formats import CORRUPT_TYPE
-
-if TYPE_CHECKING:
-    from pyspark_kafka.typed.column_functions import ColumnDecoding
 
 _T = TypeVar("_T")
 AVRO = json.dumps({"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import traceback
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,10 +16,6 @@ from pyspark_kafka.errors import OptionError, SchemaError
 from pyspark_kafka.options import FormatOptions, TypedReadOptions, TypedWriteOptions
 from pyspark_kafka.typed.read_formats import plan_read
 from pyspark_kafka.typed.write_formats import plan_write
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 ROW = pa.struct([("a", pa.int64())])
 ACCOUNT = json.dumps({"type": "hunter2-account", "user": "hunter2-user", "id": "http://[hunter2"})

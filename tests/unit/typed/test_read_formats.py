@@ -5,25 +5,20 @@ from __future__ import annotations
 import io
 import pickle
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 from pyspark_kafka.errors import OptionError, RegistryError, SchemaError
 from pyspark_kafka.formats.column_decoder import ColumnDecoder
-from pyspark_kafka.formats.column_format import ColumnFormat
+from pyspark_kafka.formats.column_format import ColumnFormat, TypedFormat
 from pyspark_kafka.formats.protobuf import proto_text
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema, UnknownSchemaError
-from pyspark_kafka.options import FormatOptions, RegistryOptions, TypedReadOptions
+from pyspark_kafka.options import FormatName, FormatOptions, RegistryOptions, TypedReadOptions
 from pyspark_kafka.spark.compat import arrow_schema, spark_schema
 from pyspark_kafka.typed.read_formats import CORRUPT_TYPE, ReadFormats, plan_read
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark_kafka.formats.column_format import TypedFormat
-    from pyspark_kafka.options import FormatName
 
 ORDER = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"at","type":"Moment"}]}'
 MOMENT = '{"type":"record","name":"Moment","fields":[{"name":"ms","type":{"type":"long","logicalType":"time-micros"}}]}'

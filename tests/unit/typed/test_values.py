@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,9 +13,6 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from kit.protobuf_schema import file_set
 from pyspark_kafka.errors import OptionError, RecordError, SchemaError
 from pyspark_kafka.formats import decode, encode
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 AVRO = json.dumps(
     {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,14 +15,9 @@ from kit.protobuf_schema import file_set
 from pyspark_kafka.errors import OptionError, RegistryError, SchemaError
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.column_format import ColumnFormat
-from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
+from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, UnknownSchemaError
 from pyspark_kafka.options import FormatOptions, RegistryOptions, TypedWriteOptions
 from pyspark_kafka.typed.write_formats import WriteFormats, plan_write, typed_columns
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark_kafka.formats.schemas import SchemaId
 
 ROW = pa.struct([("a", pa.int64()), ("b", pa.string())])
 REGISTRY = RegistryOptions(urls=("http://registry.invalid",))

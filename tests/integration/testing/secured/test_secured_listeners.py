@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
@@ -19,10 +21,6 @@ from pyspark_kafka.errors import AccessError, SetupError
 from pyspark_kafka.options import ConnectionOptions, parse_batch_read_options
 from pyspark_kafka.testing import EmbeddedKafka, Listener
 from pyspark_kafka.testing.secured.broker_security import fetch_certificate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 class _Token(AbstractTokenProvider):  # type: ignore[misc]

@@ -7,7 +7,7 @@ import json
 import ssl
 import threading
 import urllib.parse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
@@ -15,9 +15,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kit.fakes.token_endpoint import KEYS_PATH, TOKEN_PATH, Answer, TokenEndpoint
 from kit.fixtures.secured_broker import CLIENTS
-
-if TYPE_CHECKING:
-    from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 GRANT = {"grant_type": "client_credentials"}
 

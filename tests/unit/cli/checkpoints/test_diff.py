@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from kit.checkpoint_files import write_checkpoint
 from kit.programs.cli import invoke
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_status_of_diff_tells_whether_they_differ(tmp_path: Path) -> None:

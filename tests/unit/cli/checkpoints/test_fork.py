@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from pyspark_kafka.cli.checkpoints import fork
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import unfinished_note
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}]
 

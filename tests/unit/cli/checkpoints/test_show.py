@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from kit.checkpoint_files import QUERY_ID, write_checkpoint
 from kit.programs.cli import invoke
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENDS = [{"t": {"0": 5, "1": 3}}, {"t": {"0": 9, "1": 3}}]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from kit.checkpoint_files import write_checkpoint
 from kit.programs.cli import invoke
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 # Writes the clipboard, clears the screen, sets the title, moves back, begins a line; of both control sets.
 HOSTILE = "\x1b]52;c;aGk=\x07\x1b[2J\x9b31m\x1b]0;t\x1b\\\b\r\x7f\u202e"

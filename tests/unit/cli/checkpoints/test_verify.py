@@ -1,20 +1,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from kit.checkpoint_files import QUERY_ID, write_checkpoint
 from kit.programs.cli import invoke
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.checkpoints.verify.cluster_snapshot import ClusterSnapshot
+from pyspark_kafka.operations.checkpoints.verify.expectation import Expectation
 from pyspark_kafka.sink.commit_marker import CommitMarker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
-    from pyspark_kafka.operations.checkpoints.verify.expectation import Expectation
 
 ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}]
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.cli.common.arguments import connection_of, is_connected, settings_of
 from pyspark_kafka.errors import OptionError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("name", ["bootstrap.servers", "kafka.bootstrap.servers", "Kafka.Bootstrap.Servers"])

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.cli.common.arguments import settings_of
 from pyspark_kafka.cli.common.connection_options import parse_properties
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.options import PlainLogin, Secret
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions, PlainLogin, Secret
 
 PASSWORD = "correct-horse"  # noqa: S105 - of nobody
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.cli.common.query_options import collect_options
 from pyspark_kafka.errors import OptionError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_later_place_takes_precedence_whatever_the_case_and_the_prefix(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from pyspark_kafka.operations.lag.compute import partition_lag, with_rates
 from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLag
 from pyspark_kafka.planning.lag import Log
 from pyspark_kafka.planning.retention import RetentionPolicy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 COMMAND = ("lag", "--bootstrap-servers", "localhost:9092", "--group", "g", "--interval", "0.1")
 A = TopicPartition("orders", 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from rich.console import Console
@@ -11,9 +11,6 @@ from rich.console import Console
 from pyspark_kafka.cli.lag.watch import History, watch
 from pyspark_kafka.errors import TransportError
 from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLag
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 AWAY = TransportError("Nobody is there.", condition="BOOTSTRAP_FAILED")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from pyspark_kafka.client.fetch.response import FetchPartitionResponse
 from pyspark_kafka.errors import CorruptRecordsError, TransportError
 from pyspark_kafka.model import NO_END, IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LOST = TransportError("lost", condition="CONNECTION_LOST", retriable=True)
 

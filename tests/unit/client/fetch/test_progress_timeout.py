@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
@@ -11,12 +11,10 @@ from kit.fakes.clock import Clock
 from pyspark_kafka.client.fetch.cursor import Cursor
 from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka.client.fetch.request import RecordSizes
+from pyspark_kafka.client.fetch.session import FetchSession
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
-
-if TYPE_CHECKING:
-    from pyspark_kafka.client.fetch.session import FetchSession
 
 FETCH = FetchOptions(max_wait_ms=500, poll_timeout_ms=10_000, outage_timeout_ms=60_000)
 

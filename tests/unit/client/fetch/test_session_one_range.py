@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from kit.fakes.scripts import Close
 from kit.fakes.simulated_cluster import Reading, SimulatedCluster
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import IsolationLevel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def racked(cluster: SimulatedCluster, **fetch: Any) -> Reading:

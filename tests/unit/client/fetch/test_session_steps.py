@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,6 +12,7 @@ from kit.fakes.scripts import Silence
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead, closed
 from kit.reading import decoded_fetch
 from pyspark_kafka.client.fetch.request import FetchFrame
+from pyspark_kafka.client.fetch.session import FetchSession
 from pyspark_kafka.client.fetch.steps import (
     Deliver,
     Done,
@@ -25,9 +26,6 @@ from pyspark_kafka.client.fetch.steps import (
 )
 from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
-
-if TYPE_CHECKING:
-    from pyspark_kafka.client.fetch.session import FetchSession
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 

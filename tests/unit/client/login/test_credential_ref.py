@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyspark_kafka.client.login.credential_ref import resolve_login
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import Login, PlainLogin, ReferredLogin, ScramLogin, Secret, parse_batch_read_options
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PLANTED = "Pl4nted-S3cret"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

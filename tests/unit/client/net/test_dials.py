@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+
+import pytest
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net import dials as dials_module
 from pyspark_kafka.client.net.buffers import FrameBuffers
 from pyspark_kafka.client.net.dials import Dials
 from pyspark_kafka.options import ConnectionOptions
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_a_thread_that_has_not_begun_yet_is_waited_for_as_well(monkeypatch: pytest.MonkeyPatch) -> None:

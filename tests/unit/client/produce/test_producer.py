@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,14 +26,12 @@ from kit.fakes.memory_cluster import (
     send_numbered,
 )
 from pyspark_kafka.client.outage import may_be_outage
+from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
 from pyspark_kafka.client.produce.batches.state import ProducerState
 from pyspark_kafka.client.produce.producer import ProducerMetrics
 from pyspark_kafka.errors import ConnectorError, DeliveryError, ProtocolError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import patch_header
-
-if TYPE_CHECKING:
-    from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
 
 # Delivery
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from pyspark_kafka.client.produce.producer import Producer, ProducerMetrics
 from pyspark_kafka.errors import DeliveryError, ProtocolError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, PlainLogin, ProducerOptions, Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ORDERS_0 = TopicPartition("orders", 0)
 ORDERS_1 = TopicPartition("orders", 1)

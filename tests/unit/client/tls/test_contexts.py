@@ -6,10 +6,10 @@ import logging
 import os
 import ssl
 import weakref
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,9 +20,6 @@ from pyspark_kafka.client.tls.contexts import GRACE_S, TlsContexts, build_bare_c
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import CertificateStore, Secret, TlsOptions
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority, IssuedCertificate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PASSWORD = "correct-horse"  # noqa: S105 - of stores that live for a test
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import pytest
+
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.transactions.group_positions import GroupPosition, GroupPositions
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.model import TopicPartition
-
-if TYPE_CHECKING:
-    import pytest
-
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 NAMELESS = cast("KafkaClient", None)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import resource
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from pyspark_kafka.continuous.channel.file_limit import file_limit, raise_file_limit, room_for_tasks
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, *, granted: bool = True) -> list[int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +14,6 @@ from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # JSON that parses only with a stack of this depth.
 DEEP = b"[" * 100_000

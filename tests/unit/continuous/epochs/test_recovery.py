@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from pyspark_kafka.checkpoint import CheckpointFiles, CommitLog, OffsetSeqLog
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.recovery import Recovered, UnfinishedEpoch, recover
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pyspark import TaskContext
@@ -11,9 +12,6 @@ from pyspark import TaskContext
 from pyspark_kafka.continuous.placement import job
 from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.spark.processes import process_log
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from pyspark_kafka.continuous.placement import sessions
 from pyspark_kafka.continuous.placement.sessions import address_of_driver, own_address_towards
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def classic(**conf: str) -> Any:

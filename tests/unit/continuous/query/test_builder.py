@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,15 +21,10 @@ from pyspark_kafka import continuous
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.query import writer as writer_module
 from pyspark_kafka.continuous.query.arguments import as_arrow_schema, interval_ms
+from pyspark_kafka.continuous.query.builder import ContinuousFrame
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Where
 from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError, SchemaError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark_kafka.continuous.query.builder import ContinuousFrame
 
 SESSION: Any = SimpleNamespace(conf={"spark.master": "local[2]"}, session_id="session")
 

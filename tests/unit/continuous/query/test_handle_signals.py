@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _NOTHING: Any = None
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.continuous.query.runner import QueryRunner
 from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.errors import ContinuousQueryError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FAILURE = ContinuousQueryError("boom", condition="CONTINUOUS_RUN_FAILED", hint="Look.")
 

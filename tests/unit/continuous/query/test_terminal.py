@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import io
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from rich.console import Console
 
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.query.terminal import ProgressLine
-
-if TYPE_CHECKING:
-    import pytest
 
 ID = "8c0e2b1e-0000-4000-8000-000000000001"
 

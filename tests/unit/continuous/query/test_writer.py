@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kit.continuous import SCHEMA, FilesTable
 from kit.pointers import REPO
 from pyspark_kafka import continuous
-from pyspark_kafka.connector import SupportsWrite, TableCapability
+from pyspark_kafka.connector import LogicalWriteInfo, ScanBuilder, SupportsWrite, TableCapability
 from pyspark_kafka.continuous.query import writer as writer_module
 from pyspark_kafka.continuous.query.arguments import interval_ms
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
 from pyspark_kafka.errors import OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    from pyspark_kafka.connector import LogicalWriteInfo, ScanBuilder
 
 _NO_SESSION: Any = SimpleNamespace(conf={}, session_id="none")
 

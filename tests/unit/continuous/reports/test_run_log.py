@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+
+import pytest
 
 from pyspark_kafka.continuous.epochs.coordinator import EpochCoordinator, LaneReport
 from pyspark_kafka.continuous.reports.run_log import RunLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pytest
 
 
 def test_lanes_that_delay_commits_are_named_once(caplog: pytest.LogCaptureFixture) -> None:

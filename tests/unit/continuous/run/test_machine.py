@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -31,17 +32,13 @@ from pyspark_kafka.continuous.run.events import (
     FindEnd,
     JobEnded,
     PartitionsChanged,
+    RunCommand,
     SourceFailed,
     TaskLost,
     WarnOfSlots,
 )
 from pyspark_kafka.continuous.run.machine import TIMERS, TRANSITIONS, RunMachine, RunState, Timer
 from pyspark_kafka.continuous.run.waits import RowWaits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark_kafka.continuous.run.events import RunCommand
 
 NOW = 1_000.0
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.continuous.run import partition_watch
 from pyspark_kafka.continuous.run.partition_watch import PartitionWatch
 from pyspark_kafka.interrupt import pause
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture(autouse=True)

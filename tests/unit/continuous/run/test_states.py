@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,15 +17,9 @@ from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.run.states import QueryStates
 from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, VersionFiles, delta_bytes
-from pyspark_kafka.continuous.state.versions import fingerprint_of
+from pyspark_kafka.continuous.state.versions import StatePlan, fingerprint_of
 from pyspark_kafka.continuous.task.stages import MapWithState
 from pyspark_kafka.errors import CheckpointError, ConnectorError, ContractError, StateError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pyspark_kafka.continuous.state.versions import StatePlan
 
 STEP = MapWithState(lambda rows, _: rows, pa.schema([]), pa.schema([("n", pa.int64())]), 0)
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.continuous.run.waits import RowWaits
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SECONDS = 20
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,10 +14,6 @@ from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.errors import SchemaError, StateError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
 

@@ -8,9 +8,10 @@ import random
 import struct
 import tempfile
 import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,9 +21,6 @@ from pyspark_kafka.continuous.state import lane_state, slot
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.errors import StateError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 @pytest.fixture(autouse=True)

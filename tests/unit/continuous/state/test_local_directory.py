@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.continuous.state import local_directory
 from pyspark_kafka.continuous.state.local_directory import LocalDirectory
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import queue
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,9 +24,6 @@ from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import LaneCommitted, LaneEnded, Moved, Started
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.errors import ContinuousQueryError, ContractError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
 from pyspark_kafka.continuous.task.meter import LaneMeter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Reader:

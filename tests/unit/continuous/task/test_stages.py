@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,9 +13,6 @@ import pytest
 
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stages, Where
 from pyspark_kafka.errors import ContinuousQueryError, SchemaError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCHEMA = pa.schema([("n", pa.int64())])
 TWO = pa.schema([("n", pa.int64()), ("text", pa.string())])

@@ -6,7 +6,9 @@ import platform
 import sys
 from importlib import metadata
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from pyspark_kafka.diagnosis import FindingStatus
 from pyspark_kafka.diagnosis.steps.packages import (
@@ -18,9 +20,6 @@ from pyspark_kafka.diagnosis.steps.packages import (
     judge_packages,
 )
 from pyspark_kafka.options import CertificateStore, ConnectionOptions, KerberosLogin, ReferredLogin, Secret, TlsOptions
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def python(version: str = "3.11.2", **packages: str | None) -> dict[str, Any]:

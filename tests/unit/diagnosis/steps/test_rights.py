@@ -1,15 +1,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from pyspark_kafka.client.queries.rights import Operation
 from pyspark_kafka.diagnosis.findings import FindingStatus
 from pyspark_kafka.diagnosis.steps import rights
 from pyspark_kafka.options import parse_stream_read_options
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def findings(monkeypatch: pytest.MonkeyPatch, *, held: bool, **options: str) -> list[Any]:

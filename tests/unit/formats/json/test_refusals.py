@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,9 +12,6 @@ import pytest
 from pyspark_kafka.formats.json.decoding import JsonDecoder
 from pyspark_kafka.formats.json.documents import SyntaxCheck
 from pyspark_kafka.formats.json.refusals import RefusalSearch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TYPES = [
     pa.int8(),

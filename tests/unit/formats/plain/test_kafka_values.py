@@ -2,18 +2,16 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.formats import decode, encode
+from pyspark_kafka.formats.column_format import NumberFormat, TypedFormat
 from pyspark_kafka.formats.plain.kafka_values import NumberDecoder, NumberEncoder, UuidDecoder
 from pyspark_kafka.formats.values import BadValue, Reason
-
-if TYPE_CHECKING:
-    from pyspark_kafka.formats.column_format import NumberFormat, TypedFormat
 
 ID = "0b9a1f4e-6f7c-4a44-9f0a-1c2d3e4f5a6b"
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +9,6 @@ from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.checkpoints.batches import BatchHistory, is_batch_name, kafka_offset, rows_between
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from pyspark_kafka.cli.lag.tables import heading
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.lag.positions import checkpoint_positions
 from pyspark_kafka.operations.lag.values import LagReport
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LATEST = 253_402_300_800_000 - 86_400_000
 NO_TIMES: list[object] = [

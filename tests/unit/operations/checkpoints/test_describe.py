@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from kit.checkpoint_files import QUERY_ID, offsets_text, write_checkpoint
 from pyspark_kafka.checkpoint import CheckpointFiles
@@ -16,9 +16,6 @@ from pyspark_kafka.operations.checkpoints.summary import BatchSummary, read_summ
 from pyspark_kafka.operations.checkpoints.unfinished import unfinished_note
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.source_positions import LaneRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENDS = [{"t": {"0": 5, "1": 3}}, {"t": {"0": 9, "1": 3}}]
 

@@ -1,20 +1,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kit.checkpoint_files import write_checkpoint
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.checkpoints.differences import PositionDifference, compare_checkpoints
+from pyspark_kafka.operations.checkpoints.differences import (
+    CheckpointDifference,
+    PositionDifference,
+    compare_checkpoints,
+)
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark_kafka.operations.checkpoints.differences import CheckpointDifference
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}]

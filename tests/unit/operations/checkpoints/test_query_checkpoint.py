@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind, StateOperator, read_checkpoint
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.source_positions import LaneRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

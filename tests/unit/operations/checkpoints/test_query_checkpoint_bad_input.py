@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,9 +16,6 @@ from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoin
 from pyspark_kafka.operations.checkpoints.summary import read_summary
 from pyspark_kafka.operations.checkpoints.verify.file_checks import check_files
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}]
 FILES = [

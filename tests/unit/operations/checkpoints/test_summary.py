@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from kit.checkpoint_files import PLANNED_MS, QUERY_ID, STEP_MS, offsets_text, write_checkpoint
 from pyspark_kafka.checkpoint import CheckpointFiles
@@ -10,14 +12,12 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.describe import describe_batch
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
-from pyspark_kafka.operations.checkpoints.summary import DirectorySummary, list_directories, read_summary
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
-    from pyspark_kafka.operations.checkpoints.summary import CheckpointSummary
+from pyspark_kafka.operations.checkpoints.summary import (
+    CheckpointSummary,
+    DirectorySummary,
+    list_directories,
+    read_summary,
+)
 
 P0 = TopicPartition("t", 0)
 

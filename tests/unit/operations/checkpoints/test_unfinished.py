@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +9,6 @@ from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import check_note, read_unfinished, unfinished_note
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_note_of_an_unfinished_checkpoint_names_its_backup_and_is_no_json() -> None:

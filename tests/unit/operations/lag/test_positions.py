@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.lag import positions
 from pyspark_kafka.operations.lag.positions import LagPositions, checkpoint_positions, without_old_rates
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import cramjam
 import pytest
@@ -11,9 +11,6 @@ import pytest
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.operations.reports import event_files
 from pyspark_kafka.operations.reports.event_files import event_lines
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def zstd(text: str) -> bytes:

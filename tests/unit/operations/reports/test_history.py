@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from kit.checkpoint_files import PLANNED_MS, STEP_MS, offsets_text, write_checkpoint
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.reports.history import read_history
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def finished_at(location: Path, number: int, at_ms: int) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from itertools import chain, repeat
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from kit.waiting import eventually
 from pyspark_kafka.errors import CapabilityError
 from pyspark_kafka.operations.reports import live
 from pyspark_kafka.operations.reports.live import LiveView, notebook_display
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _AT = "2026-11-22T10:00:0{}.000Z"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,9 +12,6 @@ from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.operations.tail.request import TailRequest, resolve_read
 from pyspark_kafka.operations.tail.tail_topic import Tail
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 SILENT = DeadlineError("No progress.", condition="FETCH_TIMEOUT")
 

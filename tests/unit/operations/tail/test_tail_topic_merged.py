@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.tail.shown import ShownRecord
 from pyspark_kafka.operations.tail.tail_topic import merge_by_time
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def records(number: int, times: Sequence[int | None]) -> list[ShownRecord]:

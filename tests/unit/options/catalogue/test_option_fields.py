@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,9 +20,6 @@ from pyspark_kafka.options import (
 from pyspark_kafka.options.catalogue.option import Option, Scope, Status
 from pyspark_kafka.options.values import VALUE_CLASSES
 from pyspark_kafka.options.values.read import ReadOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PACKAGE = Path(pyspark_kafka.__file__).parent
 USED = [option for option in OPTIONS if option.status is Status.USED]

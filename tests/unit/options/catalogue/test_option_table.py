@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,6 @@ from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_op
 from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option, OptionTable, Scope, Status
 from pyspark_kafka.options.catalogue.parity import OURS, REFUSED_THERE, SAME
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 # ConsumerConfig.configNames() and ProducerConfig.configNames() of org.apache.kafka:kafka-clients:4.3.0, without the
 # one that begins with "internal.".

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import parse_read_options
 from pyspark_kafka.options.parse.scalars import location, shown_address, shown_number, shown_word
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KEY = "-----BEGIN PRIVATE KEY-----\n" + base64.b64encode(b"hunter" * 40).decode() + "\n-----END PRIVATE KEY-----\n"
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.SignatureOfAToken0123456789"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,6 @@ from pyspark_kafka.options import (
     parse_stream_read_options,
     parse_write_options,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 SERVERS = {"kafka.bootstrap.servers": "b:9092"}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -18,10 +19,6 @@ from pyspark_kafka.offsets import (
     timestamp_text,
 )
 from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 READ = {"kafka.bootstrap.servers": "b:9092", "subscribe": "t"}
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,6 @@ from pyspark_kafka.options import (
     parse_write_options,
 )
 from pyspark_kafka.options.parse.offsets_json import parse_specific_offsets
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 SERVERS = {"kafka.bootstrap.servers": "b:9092"}
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options, parse_write_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 READ = {"kafka.bootstrap.servers": "b:9092", "subscribe": "t"}
 

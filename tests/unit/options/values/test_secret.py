@@ -5,16 +5,13 @@ from __future__ import annotations
 import copy
 import pickle
 import traceback
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kit.raw_options import PLANTED, SASL, SECURED_READ, TLS, refused_read
 from pyspark_kafka.options import Secret, parse_batch_read_options, parse_write_options
 from pyspark_kafka.options.catalogue import OPTIONS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_secret_is_shown_by_nothing_but_reveal() -> None:

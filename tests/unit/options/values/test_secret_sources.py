@@ -9,17 +9,15 @@ import textwrap
 import threading
 import time
 import traceback
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import Secret
 from pyspark_kafka.options.values import secret_sources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PLANTED = "Pl4nted-S3cret"
 OPTION = "kafka.ssl.key.password"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedMessage
 from pyspark_kafka.sink.spool import SpoolFiles
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_spool_files_of_an_aborted_micro_batch_are_removed_and_those_of_others_stay(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.sink.driver.lane_record_file import NAME, LaneRecordFile
 from pyspark_kafka.sink.source_positions import LaneRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_record_is_read_as_it_was_written(tmp_path: Path) -> None:

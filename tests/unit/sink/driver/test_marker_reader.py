@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.driver import marker_reader
+from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.marker_reader import MarkerReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 
 PLACE = TopicPartition("commits", 0)
 FIRST, END = 7, 3_000

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.inspection import TransactionDescription, TransactionState
@@ -18,9 +19,6 @@ from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOp
 from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver import publisher as publisher_module
 from pyspark_kafka.sink.driver.publisher import Publisher
-
-if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 MARKER = CommitMarker("sink", "query", 4, "print")
 CONNECTION = ConnectionOptions((("broker-0", 9092),))

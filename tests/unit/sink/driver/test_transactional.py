@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,10 +19,6 @@ from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOp
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.driver import transactional
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 CONNECTION = ConnectionOptions((("b", 9092),))
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
+
+import pytest
 
 from pyspark_kafka.client.cluster.metadata import TopicMetadata
 from pyspark_kafka.client.transactions.group_positions import GroupPosition
@@ -17,12 +21,6 @@ from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.driver import transactional
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka.sink.source_positions import PositionNote
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import pytest
 
 CONNECTION = ConnectionOptions((("localhost", 9092),))
 TOPIC_ID = UUID(int=7)

@@ -8,7 +8,8 @@ import pickle
 import shutil
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,17 +17,13 @@ import pytest
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.connector import LogicalWriteInfo, PhysicalWriteInfo
 from pyspark_kafka.errors import CheckpointError, SchemaError
+from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.driver import write_schemas
 from pyspark_kafka.sink.driver.write_schemas import NAME, WriteSchemasFile, plan_formats
 from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.table.write import KafkaWrite
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark_kafka.formats.column_format import ColumnFormat
 
 ROW = pa.struct([("a", pa.int64())])
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from pyspark_kafka.client.produce.pool import ProducerSettings
 from pyspark_kafka.connector import PhysicalWriteInfo
 from pyspark_kafka.errors import DeliveryError, RecordError
 from pyspark_kafka.formats.column_format import ColumnFormat
@@ -23,11 +25,6 @@ from pyspark_kafka.sink.driver.at_least_once import KafkaBatchWrite, KafkaStream
 from pyspark_kafka.sink.executor import task_producer
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.sink.executor.identity_headers import NAMES, TaskOrigin
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark_kafka.client.produce.pool import ProducerSettings
 
 MIB = 1 << 20
 

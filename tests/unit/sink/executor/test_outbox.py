@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,10 +19,6 @@ from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor import partition_lookup
 from pyspark_kafka.sink.executor.outbox import Chunk, KafkaOutboxWriter, PreparedBatch, PreparedMessage
 from pyspark_kafka.sink.spool import SpoolFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MIB = 1 << 20
 COLUMNS = SinkColumns(value=0, partition=1)

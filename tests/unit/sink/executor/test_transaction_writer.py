@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,11 +18,7 @@ from pyspark_kafka.options import ConnectionOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionWriterFactory
 from pyspark_kafka.sink.executor import transaction_writer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark_kafka.sink.executor.transaction_writer import KafkaTransactionWriter
+from pyspark_kafka.sink.executor.transaction_writer import KafkaTransactionWriter
 
 CONNECTION = ConnectionOptions((("broker-0", 9092),))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from kit.fixtures.offsets import ScriptedOffsets
 from pyspark_kafka.errors import DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, RangeEdge, SpecificOffsets, SpecificTimestamps
@@ -16,9 +17,6 @@ from pyspark_kafka.planning.record_filter import NOTHING, RecordFilter
 from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from kit.fixtures.offsets import ScriptedOffsets
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kit.fakes.clock import Clock
+from kit.fixtures.offsets import ScriptedOffsets
 from pyspark_kafka.connector import PartitionOffset
 from pyspark_kafka.errors import BrokerError, CheckpointError, ContractError, DataLossError, DeadlineError, OptionError
 from pyspark_kafka.model import TopicPartition
@@ -18,11 +20,6 @@ from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.source.executor.columns import source_schema
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
 from pyspark_kafka.source.input_partition import KafkaContinuousInputPartition
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.offsets import ScriptedOffsets
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("c", 0)
 PATTERN = Subscription("subscribePattern", pattern=".")

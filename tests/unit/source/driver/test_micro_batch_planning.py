@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kit.costs import processor_s
-from pyspark_kafka.connector import Offset, ReadAllAvailable, ReadLimit, ReadMaxRows
+from kit.fixtures.offsets import ScriptedOffsets
+from pyspark_kafka.connector import InputPartition, Offset, ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, Latest, RangeEdge, SpecificOffsets
@@ -18,13 +21,6 @@ from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscrip
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from kit.fixtures.offsets import ScriptedOffsets
-    from pyspark_kafka.connector import InputPartition
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 ALL = ReadAllAvailable()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import ConnectionOptions, Subscription
 from pyspark_kafka.source.driver import offset_reader
 from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 
 class FakeClient:

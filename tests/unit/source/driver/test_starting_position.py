@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kit.fixtures.offsets import ScriptedOffsets
 from pyspark_kafka.connector import Offset, ReadAllAvailable, ReadMinRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
 from pyspark_kafka.model import TopicPartition
@@ -22,11 +24,6 @@ from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscrip
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.offsets import ScriptedOffsets
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 ALL = ReadAllAvailable()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from kit.fixtures.offsets import ScriptedOffsets
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest
@@ -15,9 +16,6 @@ from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscrip
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.driver.tasks import advise_sharing
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-
-if TYPE_CHECKING:
-    from kit.fixtures.offsets import ScriptedOffsets
 
 
 def options_of(topic: str, **options: Any) -> StreamReadOptions:

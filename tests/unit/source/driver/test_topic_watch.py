@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kit.fixtures.offsets import ScriptedOffsets
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.connector import Offset, ReadAllAvailable
 from pyspark_kafka.errors import DataLossError
@@ -16,11 +18,6 @@ from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscrip
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kit.fixtures.offsets import ScriptedOffsets
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
 ALL = ReadAllAvailable()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,9 +11,6 @@ from pyspark_kafka.errors import RecordError
 from pyspark_kafka.formats.values import Reason
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.source.executor.bad_records import BadRecord, BadRecords
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PLACE = TopicPartition("orders", 3)
 FORMATS = {"value": "avro", "key": "json"}

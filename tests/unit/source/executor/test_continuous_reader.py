@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,9 +23,6 @@ from pyspark_kafka.source.executor import continuous_reader
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.executor.continuous_reader import KafkaContinuousPartitionReader
 from pyspark_kafka.source.input_partition import KafkaContinuousInputPartition, KafkaContinuousPartitionReaderFactory
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,18 +14,13 @@ import pytest
 from kit.record_batches import plain_batch
 from pyspark_kafka.client.fetch.cursor import FetchedRecords
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
-from pyspark_kafka.connector import InputPartition
+from pyspark_kafka.connector import InputPartition, PartitionReader
 from pyspark_kafka.errors import CorruptRecordsError, DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.source.executor import partition_reader
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pyspark_kafka.connector import PartitionReader
 
 TP = TopicPartition("t", 0)
 PER_BATCH = 5

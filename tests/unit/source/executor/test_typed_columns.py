@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,9 +21,6 @@ from pyspark_kafka.source.executor.assembler import Assemblers
 from pyspark_kafka.source.executor.columns import BatchAssembler, source_schema
 from pyspark_kafka.source.executor.typed_columns import TypedBatches
 from pyspark_kafka.typed.read_formats import ReadFormats
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PLACE = TopicPartition("orders", 3)
 VALUE = pa.struct([("id", pa.int64()), ("name", pa.string())])

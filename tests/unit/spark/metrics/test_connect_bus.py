@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pyspark.sql.connect import proto
@@ -14,9 +15,6 @@ from pyspark.sql.connect.streaming.query import StreamingQueryListenerBus
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_kafka.spark.metrics.connect_bus import join_again, join_bus, leave_bus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EVENT = (
     '{{"id":"8c0e2b1e-0000-4000-8000-00000000000{0}","runId":"51f20000-0000-4000-8000-000000000002","exception":null,'

@@ -6,9 +6,10 @@ import json
 import logging
 import uuid
 import weakref
+from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
@@ -21,9 +22,6 @@ from pyspark_kafka.spark.metrics.listener import MetricsListener, _make_visible,
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
 from pyspark_kafka.spark.processes.process_log import StandInHandler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 PYTHON_STREAM = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStreamWithTriggerAvailableNow@1f"
 QUERY, RUN = "8c0e2b1e-0000-4000-8000-000000000001", "51f20000-0000-4000-8000-000000000002"

@@ -9,8 +9,9 @@ import threading
 import uuid
 import weakref
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -22,9 +23,6 @@ from pyspark.sql.streaming.listener import (
 from kit.fixtures.leftovers import collect_quietly
 from pyspark_kafka.spark.metrics import local_bus
 from pyspark_kafka.spark.metrics.local_bus import LocalListenerBus, session_key
-
-if TYPE_CHECKING:
-    import pytest
 
 QUERY, RUN = uuid.uuid4(), uuid.uuid4()
 IDLE = QueryIdleEvent(QUERY, RUN, "now")

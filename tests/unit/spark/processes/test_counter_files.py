@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark import SparkFiles, TaskContext
@@ -15,10 +16,6 @@ from pyspark import SparkFiles, TaskContext
 from pyspark_kafka.counters import CLIENTS_LENT, RETRIES, Counters
 from pyspark_kafka.spark.processes import counter_files
 from pyspark_kafka.spark.processes.counter_files import FOLDER, CounterFile, CounterFiles, ProcessTotals, to_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # Above the largest number of a process on any system.
 NO_PROCESS = 1 << 30

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from pyspark import TaskContext
 
 from pyspark_kafka.spark.processes import process_log
 from pyspark_kafka.spark.processes.process_log import StandInHandler, log_as_spark, stand_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _NAME = "pyspark_kafka.source.executor.range_decoder"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -13,9 +13,6 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PASSWORD = "of a store"  # noqa: S105 - of a file of this test
 

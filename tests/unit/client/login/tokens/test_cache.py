@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -13,9 +13,6 @@ from pyspark_kafka.client.login.tokens.cache import TokenCache
 from pyspark_kafka.client.login.tokens.token import Token
 from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.options import Secret, TokenRenewal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PLAIN = TokenRenewal(window_factor=0.8, window_jitter=0.0, min_period_s=0, buffer_s=0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -15,9 +15,6 @@ from pyspark_kafka.client.login.mechanisms import build_mechanism
 from pyspark_kafka.client.login.tokens.msk_iam import region_of, sign_token
 from pyspark_kafka.errors import MissingDependencyError, OptionError
 from pyspark_kafka.options import MskIamLogin
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BROKER = "b-1.orders.a1b2c3.c2.kafka.eu-central-1.amazonaws.com"
 KEY_ID, KEY = "AKIAOFTHISTEST", "Pl4nted-key-of-this-test"

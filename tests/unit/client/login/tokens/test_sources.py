@@ -6,8 +6,9 @@ import json
 import os
 import sys
 import threading
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jwt
 import pytest
@@ -15,13 +16,9 @@ import pytest
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.login.tokens.claims import parse_claims
 from pyspark_kafka.client.login.tokens.sources import fetch_token
+from pyspark_kafka.client.login.tokens.token import Token
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError
 from pyspark_kafka.options import OAuthLogin, TokenFile, TokenFunction, UnsignedToken
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark_kafka.client.login.tokens.token import Token
 
 NOW = 1_800_000_000.0
 PLANTED = "Pl4nted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -13,11 +13,9 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from pyspark_kafka.client.tls.certificates import parse_certificate
 from pyspark_kafka.client.tls.der import max_iterations
 from pyspark_kafka.client.tls.stores.certificate_store import KEYSTORE, TRUSTSTORE, fetch_store, parse_store
+from pyspark_kafka.client.tls.stores.content import StoreContent
 from pyspark_kafka.errors import ConnectorError, MissingDependencyError, OptionError
 from pyspark_kafka.options import CertificateStore, Secret
-
-if TYPE_CHECKING:
-    from pyspark_kafka.client.tls.stores.content import StoreContent
 
 STORES = Path(__file__).parents[4] / "golden" / "stores"
 PASSWORD = Secret("changeit")

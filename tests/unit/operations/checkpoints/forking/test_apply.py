@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, ForkRequ
 from pyspark_kafka.operations.checkpoints.forking.rewind import check_finished
 from pyspark_kafka.operations.checkpoints.forking.snapshot import read_snapshot
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NEW_ID = "11111111-2222-3333-4444-555555555555"
 ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -24,9 +24,6 @@ from pyspark_kafka.operations.checkpoints.forking.rewind import apply_rewind, ch
 from pyspark_kafka.operations.checkpoints.forking.snapshot import read_snapshot
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import read_unfinished, shown_backup, unfinished_note
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NEW_ID = "11111111-2222-3333-4444-555555555555"
 ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}, {"t": {"0": 12}}]

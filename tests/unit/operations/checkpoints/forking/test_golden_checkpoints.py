@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,14 +14,10 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import SpecificOffsets
 from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork
-from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtOffsets
+from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtOffsets, Place
 from pyspark_kafka.operations.checkpoints.forking.plan import ForkRequest, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.snapshot import read_snapshot
-from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
-
-if TYPE_CHECKING:
-    from pyspark_kafka.operations.checkpoints.forking.places import Place
-    from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint, read_checkpoint
 
 GOLDEN = Path(__file__).parents[4] / "golden" / "checkpoints"
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,17 +19,12 @@ from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, Latest, SpecificO
 from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.forking.explain import describe_plan
 from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
-from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtOffsets, AtTime
+from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtOffsets, AtTime, Place
 from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan, ForkRequest, StateHandling, plan_fork
 from pyspark_kafka.operations.checkpoints.forking.raw_log import FINISHED, LogText
 from pyspark_kafka.operations.checkpoints.forking.snapshot import CheckpointSnapshot, FinishedBatch, read_snapshot
 from pyspark_kafka.operations.checkpoints.query_checkpoint import CheckpointKind, read_checkpoint
 from pyspark_kafka.sink.source_positions import LaneRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark_kafka.operations.checkpoints.forking.places import Place
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NEW_ID, NOW = "11111111-2222-3333-4444-555555555555", 1_767_300_000_000

@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -26,10 +27,6 @@ from pyspark_kafka.operations.checkpoints.forking.rewind import (
 )
 from pyspark_kafka.operations.checkpoints.forking.snapshot import read_snapshot
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 NEW_ID = "11111111-2222-3333-4444-555555555555"
 ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}, {"t": {"0": 12}}]

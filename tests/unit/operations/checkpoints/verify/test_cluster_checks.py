@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +18,6 @@ from pyspark_kafka.operations.checkpoints.verify.file_judge import FileJudge
 from pyspark_kafka.operations.checkpoints.verify.findings import CheckpointFinding, Findings
 from pyspark_kafka.sink.commit_marker import CommitMarker, batch_fingerprint
 from pyspark_kafka.sink.source_positions import LaneRecord, PositionNote
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 OTHER_ID = "00000000-0000-0000-0000-000000000001"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoin
 from pyspark_kafka.operations.checkpoints.unfinished import unfinished_note
 from pyspark_kafka.operations.checkpoints.verify.file_checks import check_files
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENDS = [{"t": {"0": 5}}, {"t": {"0": 9}}, {"t": {"0": 12}}]
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoin
 from pyspark_kafka.operations.checkpoints.verify.file_judge import FileJudge
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings
 from pyspark_kafka.operations.checkpoints.verify.log_checks import LogChecks
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENDS = [{"t": {"0": 5 * number, "1": number}} for number in range(1, 6)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,9 +20,6 @@ from pyspark_kafka.operations.checkpoints.verify.file_judge import FileJudge
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings
 from pyspark_kafka.operations.checkpoints.verify.state_checks import check_states_of_epoch, check_states_of_group
 from pyspark_kafka.sink.source_positions import LaneRecord, PositionNote
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 LANES = LaneRecord("start", "group", "prefix", 2, {P0: "-", P1: "-"})

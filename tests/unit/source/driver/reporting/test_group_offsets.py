@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from pyspark_kafka.errors import BrokerError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.source.driver.reporting.group_offsets import CommittedGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 LONG = 60.0

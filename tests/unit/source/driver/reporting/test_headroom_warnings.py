@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.source.driver.reporting import headroom_warnings
 from pyspark_kafka.source.driver.reporting.headroom_warnings import HeadroomWarnings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _HOUR_MS = 3_600_000
 _T0, _T1 = TopicPartition("t", 0), TopicPartition("t", 1)

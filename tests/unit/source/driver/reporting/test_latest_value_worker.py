@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+
+import pytest
 
 from kit.waiting import eventually
 from pyspark_kafka.source.driver.reporting.latest_value_worker import LatestValueWorker
-
-if TYPE_CHECKING:
-    import pytest
 
 LONG = 60.0
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import SparkFiles
@@ -12,9 +13,6 @@ from pyspark_kafka.spark.metrics.export import exporter
 from pyspark_kafka.spark.metrics.export.exporter import Processes
 from pyspark_kafka.spark.metrics.export.process_families import process_families
 from pyspark_kafka.spark.processes.counter_files import ProcessTotals
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class ClassicSession:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +16,6 @@ from pyspark_kafka.spark.metrics.export.families import QUERY_FAMILIES, Histogra
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.totals import DURATION_BUCKETS, QueryTotals
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RUN = "r"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pyspark_kafka.errors import OptionError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.lag.compute import partition_lag
+from pyspark_kafka.operations.lag.positions import LagPositions
 from pyspark_kafka.operations.lag.values import LagReport, PartitionLag
 from pyspark_kafka.planning.lag import Log
 from pyspark_kafka.planning.retention import RetentionPolicy
@@ -19,9 +19,6 @@ from pyspark_kafka.spark.metrics.export.exporter import Exporter
 from pyspark_kafka.spark.metrics.export.lag_poller import LagPoller
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
-
-if TYPE_CHECKING:
-    from pyspark_kafka.operations.lag.positions import LagPositions
 
 CONNECTION = {"kafka.bootstrap.servers": "localhost:9092"}
 AWAY = TransportError("No broker can be reached.", condition="BOOTSTRAP_FAILED", hint="Look.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -20,9 +21,6 @@ from pyspark_kafka.spark.metrics.export.otel import instrument_name, observe
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
 from pyspark_kafka.spark.processes.counter_files import ProcessTotals
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

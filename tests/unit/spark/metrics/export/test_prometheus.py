@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import prometheus_client
 import pytest
@@ -17,9 +18,6 @@ from pyspark_kafka.spark.metrics.export.exporter import Exporter
 from pyspark_kafka.spark.metrics.export.prometheus import KafkaCollector, PrometheusEndpoint
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture
