@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # The turns of the generator are this far apart. One that is later than that, more often than once in a hundred turns,
 # means that the rate was not held.

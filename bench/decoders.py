@@ -16,11 +16,12 @@ import json
 import random
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 import msgspec
@@ -34,9 +35,6 @@ from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.protobuf.by_schema import read_message
 from pyspark_kafka.formats.protobuf.descriptors import build_handler
 from pyspark_kafka.formats.schemas import RegisteredSchema
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 TIME = pa.timestamp("us", "UTC")
 FLAT = pa.struct(

@@ -16,7 +16,8 @@ import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import TracebackType
+from typing import Annotated, Any
 
 import typer
 from measure import python_worker_peaks_mib
@@ -32,9 +33,6 @@ from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _PARTITIONS = 4
 _SOURCE, _TARGET = "held-source", "held-target"

@@ -13,16 +13,14 @@ import json
 import random
 import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import crc32c
 import pyarrow as pa
 
 from pyspark_kafka.records import RecordColumns, codec_info, encode_rows, iter_decode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CODECS = ("none", "lz4", "snappy", "zstd", "gzip")
 

@@ -21,20 +21,18 @@ import struct
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from spark_state import PROVIDERS, aggregate
 from state_stores import STORES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _USUAL = "toolkit,dict,spark-rocksdb,spark-hdfs,sqlite,sqlite-no-wal,sqlite-rowid,lmdb,rocksdb"
 # What a store must be quicker by to be worth a dependency, and what a snapshot may take if one is made each second.

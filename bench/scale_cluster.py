@@ -10,7 +10,8 @@ import re
 import struct
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from goals import Figure, seconds
 from kafka.protocol.metadata import MetadataResponse
@@ -30,9 +31,6 @@ from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _BROKERS = 40
 _SET_UP_S = 0.3

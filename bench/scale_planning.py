@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from goals import Figure
 from planning import add_one_record_each, times_ms
@@ -19,9 +19,6 @@ from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # A controller makes no more than some thousand partitions at once.
 _TOPICS, _PARTITIONS_EACH = 10, 1_000

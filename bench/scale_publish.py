@@ -15,10 +15,10 @@ import random
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from goals import Figure
@@ -32,9 +32,6 @@ from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrit
 from pyspark_kafka.sink.executor.outbox import PreparedMessage
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MIB = 1 << 20
 _MANY, _FEW = 1_000, 4

@@ -13,9 +13,10 @@ import json
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
@@ -30,9 +31,6 @@ from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrit
 from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
 from pyspark_kafka.sink.driver.tasks_exactly_once import KafkaTaskCommitStreamingWrite
 from pyspark_kafka.testing import EmbeddedKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _ROW_BYTES = 1_000
 _ROWS = 4_000

@@ -30,9 +30,10 @@ import math
 import os
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
@@ -60,9 +61,6 @@ from pyspark_kafka.connector import (
     TableCapability,
 )
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 KEPT_ENTRIES = 100
 ENDINGS = {"csv": (".csv",), "json": (".json", ".jsonl"), "parquet": (".parquet",)}

@@ -10,17 +10,15 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import QUICK_JVM_FLAGS
 from pyspark_kafka.testing.jars import DEFAULT_VERSION, class_archive
 from pyspark_kafka.testing.java import find_java
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # A JVM that is up soon: the first compiler only, and a collector without helper threads. Nothing printed of its own.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"

@@ -7,14 +7,12 @@ Run: .venv/bin/python tools/command_line.py > docs/command-line.md
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import typer.main
 
 from pyspark_kafka.cli.main import app
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SHARED = ("--bootstrap-servers", "--config", "--options", "-o", "--json")
 # What exit status 1 means, where a command has it.

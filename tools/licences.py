@@ -12,7 +12,6 @@ import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -22,8 +21,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "pyspark-kafka"

@@ -21,9 +21,10 @@ import io
 import json
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 from google.protobuf import json_format, message_factory
@@ -31,9 +32,6 @@ from grpc_tools import protoc
 
 import format_cases as cases
 from pyspark_kafka.formats.protobuf.descriptors import find_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WRITERS_FOLDER = Path(__file__).with_name("fixture_writers")
 # What each Java program of fixture_writers/ needs, from Maven Central; the first is the one that writes.

@@ -7,15 +7,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fuzzing.worker import SHARED_BYTES, SHARED_HEAD
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 HERE = Path(__file__).resolve().parents[1]
 CRASHES = HERE / "crashes"

@@ -5,14 +5,12 @@ Time and memory are judged by the worker, which sees a whole execution.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.records import _variant
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
 

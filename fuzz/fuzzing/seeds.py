@@ -10,8 +10,9 @@ import base64
 import gzip
 import struct
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cramjam
 import pyarrow as pa
@@ -42,9 +43,6 @@ from pyspark_kafka.continuous.state.version_files import delta_bytes
 from pyspark_kafka.continuous.state.versions import StateVersions
 from pyspark_kafka.options import LOGIN_MODULES
 from pyspark_kafka.sink.commit_marker import CommitMarker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "unit" / "records" / "golden"
 _STORES = Path(__file__).resolve().parents[2] / "tests" / "golden" / "stores"

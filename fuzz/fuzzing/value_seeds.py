@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import base64
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from fuzzing.schema_target import READERS
 from fuzzing.value_targets import FORMATS, FRAMINGS, GLUE_ID, repeated
 from kit.golden_formats import NAMES, GoldenFile
 from kit.protobuf_schema import everything, file_set
 from pyspark_kafka.formats.wire_format import APICURIO8, CONFLUENT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _DDL = b"id BIGINT, `a b` STRING NOT NULL, d DECIMAL(10, 2), l ARRAY<STRUCT<x: DOUBLE>>, m MAP<STRING, TIMESTAMP_NTZ>"
 _SPARK_JSON = (

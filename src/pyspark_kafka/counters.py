@@ -10,10 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_left
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 # Numbers that only grow.
 RETRIES = "retries"

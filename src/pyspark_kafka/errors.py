@@ -7,11 +7,9 @@ hint at its end. Secrets never enter an error. Layer: bottom, imports nothing of
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 

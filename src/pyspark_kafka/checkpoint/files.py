@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from pyspark_kafka.checkpoint.file_location import NO_HARD_LINKS, FileLocation, checked_name
 from pyspark_kafka.errors import CheckpointError, listed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 # An offset of 100,000 partitions takes 2 MiB; a file of this size belongs to something else, or is damaged.
 MAX_FILE_BYTES = 64 * 1024 * 1024

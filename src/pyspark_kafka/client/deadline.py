@@ -6,13 +6,10 @@ Layer: client; imports errors and interrupt only.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pyspark_kafka.errors import ConnectorError, DeadlineError
 from pyspark_kafka.interrupt import pause
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _HINT = "Check that the brokers can be reached and are not overloaded."
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable
+from typing import Generic, Protocol, TypeVar
 
 # Brokers close connections that are idle for 10 minutes (connections.max.idle.ms), and forget producers that are silent
 # for a day (producer.id.expiration.ms): nothing is kept that long.

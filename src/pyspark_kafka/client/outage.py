@@ -8,15 +8,13 @@ retried by `retry.py`; `stalls.py` logs long waits.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.client.stalls import Contact, Stall, clock_time, what_failed
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.interrupt import pause
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _T = TypeVar("_T")
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from pyspark_kafka.connector.read import ROWS_DROPPED, PartitionReader
 from pyspark_kafka.connector.write import DataWriter
 from pyspark_kafka.errors import CallError, ConnectorError, ContractError, described
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 
 def batch_of_rows(rows: list[Any], schema: pa.Schema, owner: object, method: str) -> pa.RecordBatch:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,9 +24,6 @@ from pyspark_kafka.connector.read import (
 from pyspark_kafka.connector.rows import batch_of_rows
 from pyspark_kafka.connector.table import Scan, ScanBuilder, SupportsRead, TableCapability
 from pyspark_kafka.errors import CallError, CheckpointError, ConnectorError, ContractError, described
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _ROWS_PER_BATCH = 1_000
 

@@ -11,10 +11,8 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
+from typing import Any
 
 _KEY_BYTES = 16
 # Of executors that ask at the same time; a stranger holds one of these for as long as the timeout.

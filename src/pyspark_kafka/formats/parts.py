@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import RecordError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def split_by_size(values: pa.Array, max_bytes: int) -> Iterator[tuple[int, pa.Array]]:

@@ -6,15 +6,12 @@ A test compares the page with the catalogue. Layer: options, above its rooms.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.catalogue.formats import FORMAT_OPTIONS
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option, Scope, Status
 from pyspark_kafka.options.catalogue.registry import REGISTRY_OPTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _INTRODUCTION = """# Options
 

@@ -5,12 +5,9 @@ A figure is the earliest time at which brokers may delete a record, never a late
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CONFIG_NAMES = ("cleanup.policy", "retention.ms", "retention.bytes", "remote.storage.enable")
 """The configuration values of a topic that `parse_policy` reads."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 # Far more than a job can use; with more, the plan alone would fill the memory of the driver.
 MAX_TASKS = 1_000_000

@@ -6,13 +6,11 @@ Only fields are read and checked here; records are the business of decoding.py.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from pyspark_kafka.errors import CorruptRecordsError
 from pyspark_kafka.records.checksum import crc32c
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HEADER_BYTES = 61
 # Base offset and length stand before the bytes that the length counts.

@@ -7,15 +7,13 @@ limited size. So neither a wrong claim nor a bomb can allocate beyond the bound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import cramjam
 import pyarrow as pa
 
 from pyspark_kafka.errors import CorruptRecordsError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 MIB = 1 << 20

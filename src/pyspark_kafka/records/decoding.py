@@ -5,7 +5,8 @@ Bytes are read by the kernel, buffers are held by pieces.py; here is the order o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -34,9 +35,6 @@ from pyspark_kafka.records.compression import (
     translate,
 )
 from pyspark_kafka.records.pieces import COLUMN_NAMES, MAX_DATA_BYTES, Piece, record_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 DEFAULT_TARGET_BYTES = 1 << 20
 DEFAULT_TARGET_ROWS = 10_000

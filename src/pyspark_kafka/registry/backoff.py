@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 5.0
 # The longest time that a registry may ask for: it holds all questions of the process.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.errors import CheckpointError, CorruptRecordsError, DeliveryError
 from pyspark_kafka.sink.task_transactions import CommitDecision
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _VERSION = 1
 # Of a marker with a decision, which a program that does not know it must not pass over.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.model import TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _POOL = r"(\d+)\.(\d+)"
 _TASK = re.compile(rf"{_POOL}-[0-9a-f]{{32}}")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.connector import filters
 from pyspark_kafka.planning.record_filter import NOTHING, RecordFilter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)

@@ -6,18 +6,16 @@ Layer: testing; imports client and errors.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.retry import Backoff, attempts
 from pyspark_kafka.client.wire.error_codes import broker_error
 from pyspark_kafka.errors import SetupError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 CLUSTER_NAME = "kafka-cluster"
 _TIMEOUT_MS = 60_000

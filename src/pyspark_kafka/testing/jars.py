@@ -14,16 +14,13 @@ import logging
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing.cache import cache_directory
 from pyspark_kafka.testing.java import Java, find_java, is_of_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 JARS_VARIABLE = "PYSPARK_KAFKA_JARS"
 IVY_SETTINGS_VARIABLE = "PYSPARK_KAFKA_IVY_SETTINGS"

@@ -15,15 +15,12 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing.cache import cache_directory
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 MINIMUM_VERSION = 17
 _PROBE_TIMEOUT_S = 30

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.testing.broker_config import HOST, BrokerAddress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def choose_ports(port: int | None, listeners: Iterable[str] = ()) -> BrokerAddress:

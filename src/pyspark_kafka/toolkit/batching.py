@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pyarrow as pa
 
 from pyspark_kafka.connector import DataWriter, WriterCommitMessage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class BatchingDataWriter(DataWriter):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.connector import MicroBatchStream, Offset
 from pyspark_kafka.errors import CheckpointError, ConnectorError, ContractError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _HEADER = "offset v1"
 _INITIAL = "initial-offset"

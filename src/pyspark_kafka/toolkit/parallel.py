@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pyspark_kafka.errors import PartitionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
 
 _P = TypeVar("_P", bound="Hashable")
 _R = TypeVar("_R")

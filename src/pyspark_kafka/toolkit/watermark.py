@@ -6,16 +6,13 @@ Pure: no sockets; the clock is an argument. Times are ms since the epoch, as int
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)

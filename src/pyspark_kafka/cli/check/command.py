@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from pyspark_kafka.cli.common.arguments import AsJson, Config, Options, OptionsFile, Servers  # noqa: TC001 - as above
 from pyspark_kafka.cli.common.outcome import ExitStatus, run_command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def check(

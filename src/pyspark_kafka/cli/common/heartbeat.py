@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from types import TracebackType
 
 from rich.console import Console
 from rich.text import Text
 
 from pyspark_kafka.errors import printable
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 # Readers of a log were promised a line every 5 s; a busy machine may run the thread late.
 _INTERVAL_S = 4.0

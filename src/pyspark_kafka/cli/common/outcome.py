@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
 from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class ExitStatus(IntEnum):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import typer
 from rich import box
@@ -13,9 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspark_kafka.errors import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Wider than any table.
 _NO_EDGE = 100_000

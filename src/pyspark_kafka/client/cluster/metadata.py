@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import BrokerError, ProtocolError
 from pyspark_kafka.model import TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NO_ID = UUID(int=0)
 # Before Kafka 2.4, a broker that has not heard of a leader's new epoch tells the old one, and every request with that

@@ -6,16 +6,14 @@ Written by hand, because the general decoder of kafka-python copies the records.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from pyspark_kafka.client.cluster.metadata import BrokerNode
 from pyspark_kafka.client.wire.frames import read_length, read_text, read_unsigned_varint, skip_tagged_fields
 from pyspark_kafka.errors import ProtocolError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OLDEST_VERSION = 4
 NEWEST_VERSION = 18

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.errors import AccessError, ConnectorError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
 
 # Renewed after this share of the lifetime, at random within, so that the connections of many tasks do not log in at the
 # same moment. Earlier than Java's 85 to 95 %: a request in flight when it is time has to be read by the broker as well.

@@ -13,16 +13,14 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.client.wire.framed_request import FramedRequest
 from pyspark_kafka.errors import ConnectorError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 # Set to 1, it switches the log on in a process whose logging nobody configures: Spark's Python workers.
 WIRE_LOG_VARIABLE = "PYSPARK_KAFKA_WIRE_LOG"

@@ -6,10 +6,7 @@ read here; OpenSSL verifies. Source: ITU-T X.690.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 INTEGER, OCTET_STRING, OBJECT_ID, SEQUENCE = 0x02, 0x04, 0x06, 0x30
 _CONSTRUCTED = 0x20

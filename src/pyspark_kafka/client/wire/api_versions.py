@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest
 from pyspark_kafka.errors import ProtocolError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # The newest version of each request that several rooms send, and why not a newer one.
 # Version 13 names topics by id only, which some brokers never return (docs/internals/fetch-rules.md, R35).

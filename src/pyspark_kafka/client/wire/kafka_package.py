@@ -11,10 +11,8 @@ from __future__ import annotations
 import sys
 import threading
 from importlib.util import find_spec, module_from_spec
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from types import ModuleType
+from typing import Any
 
 _NAME = "kafka"
 # Names with underscores that Python and its tools ask any module for, and that its execution defines.

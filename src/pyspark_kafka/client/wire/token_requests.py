@@ -6,13 +6,11 @@ Version 1 is what Kafka 2.0 to 4.3 have in common. Pure: no sockets, no clock.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.client.wire.framed_request import FramedRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _VERSION = 1
 _HEADER = struct.Struct(">hhi")

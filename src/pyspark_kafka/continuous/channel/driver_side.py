@@ -12,9 +12,9 @@ import threading
 import time
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.continuous.channel.file_limit import file_limit
 from pyspark_kafka.continuous.channel.frames import (
@@ -28,9 +28,6 @@ from pyspark_kafka.continuous.channel.frames import (
 )
 from pyspark_kafka.continuous.epochs.messages import Alive, BadMessageError, Hello, Message, Stop, decode, encode
 from pyspark_kafka.errors import TransportError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from typing import Any
 
 # Each bucket is a tenth wider than the one before it, so that a percentile is off by 5 % at most; the last one has
 # everything above 118 days.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class SparkNames:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pyspark_kafka.interrupt import interrupted_by
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _EVERY_SECONDS = 1.0
 # The owner is checked with every third question.

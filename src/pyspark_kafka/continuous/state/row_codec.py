@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import SchemaError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MAX_COLUMNS = 64
 _LENGTH = struct.Struct("<I")

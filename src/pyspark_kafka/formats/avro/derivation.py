@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
 from pyspark_kafka.errors import SchemaError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SIMPLE: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (

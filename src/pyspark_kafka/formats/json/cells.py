@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
 from pyspark_kafka.formats.bounds import CELLS_PER_BYTE
 from pyspark_kafka.formats.json.documents import items_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # `{},` in a list.
 _MIN_ITEM_BYTES = 3

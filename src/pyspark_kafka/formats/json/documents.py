@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,6 @@ import pyarrow.compute as pc
 
 from pyspark_kafka.formats.json.decimals import has_decimals, is_misread, parse_float
 from pyspark_kafka.formats.values import find_values, has_kind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 NOT_UTF8 = "it is not UTF-8"
 _TOO_DEEP = "it is nested too deeply"

@@ -7,12 +7,9 @@ parts of the batch, with a type that has only this field: that takes a fraction 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 # A part that is refused is divided by this: more divisions have more calls, fewer decode good values more often.
 _DIVISION = 8

@@ -7,11 +7,9 @@ that begin with `#` stay in it. Nothing is fetched.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # 2019-09 and those after it: what is beside a `$ref` applies. Before it means nothing.
 NEWEST_DRAFT = 8

@@ -8,7 +8,8 @@ part with an address of its own, in `allOf`, beside a reference, or one of sever
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -17,9 +18,6 @@ import pyarrow.compute as pc
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.formats.json.schema_documents import NEWEST_DRAFT, draft_of, has_types, says_members
 from pyspark_kafka.formats.projection import missing_field
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _MAX_REFERENCES = 64
 

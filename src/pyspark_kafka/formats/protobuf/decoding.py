@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,6 @@ from pyspark_kafka.formats.protobuf.descriptors import build_handler, column_typ
 from pyspark_kafka.formats.protobuf.map_items import fill_items, find_message_maps
 from pyspark_kafka.formats.protobuf.outline import build_walk, check_values, find_too_many
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason, refuse_lost_times
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Bytes that are read at a time: it bounds memory, and keeps offsets within 32 bits.
 _MAX_BYTES = 64 << 20

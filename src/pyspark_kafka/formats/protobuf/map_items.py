@@ -5,17 +5,15 @@ ptars reads them as nulls. Source: "Maps" of protobuf.dev: an entry is a message
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pyspark_kafka.formats.projection import with_items
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # The number of the value in an entry.
 _VALUE = 2

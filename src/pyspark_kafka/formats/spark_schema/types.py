@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pyarrow as pa
 
 from pyspark_kafka.errors import SchemaError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MAX_TEXT_BYTES = 1 << 20
 MAX_DEPTH = 64

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.operations.reports.plots import html_of, script
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _TEMPLATE = "page.html"
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.operations.checkpoints.batches import known_time_ms
 from pyspark_kafka.operations.reports.timeline import BatchStats
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _EVENT = "QueryProgressEvent"
 # The whole of a trigger, which the others are parts of.

@@ -5,15 +5,12 @@ Data only. Those of the registry are in `registry`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option
 from pyspark_kafka.options.catalogue.parity import OURS
 from pyspark_kafka.options.parse import scalars
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FORMATS = ("binary", "string", "uuid", "short", "integer", "long", "float", "double", "json", "avro", "protobuf")
 FRAMINGS = ("none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue")

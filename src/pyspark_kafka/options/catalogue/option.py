@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.options.values import default_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 
 class Scope(str, Enum):

@@ -6,15 +6,12 @@ Data only.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, Option
 from pyspark_kafka.options.catalogue.parity import SAME
 from pyspark_kafka.options.parse import scalars
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _JAVA = "org.apache.kafka.common.security.oauthbearer."
 _HANDLERS = {

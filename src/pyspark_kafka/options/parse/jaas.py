@@ -7,14 +7,11 @@ repeats any value of the configuration, because any part of it may be the passwo
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.options.values.secret import Secret
 from pyspark_kafka.options.values.security import LOGIN_MODULES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Serverless platforms and Kafka bundles rename the packages of Java classes; the class is the same.
 _SHADED = re.compile(r"^(?:kafkashaded|shadedmskiam|shaded)\.")

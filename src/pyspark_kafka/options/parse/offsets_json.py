@@ -5,7 +5,8 @@ The numbers -1 (latest) and -2 (earliest) exist only here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest, PartitionEdge, SpecificOffsets
@@ -19,9 +20,6 @@ from pyspark_kafka.offsets.partition_json import (
     walk_partitions,
 )
 from pyspark_kafka.options.parse.times import Moment, moment_of_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

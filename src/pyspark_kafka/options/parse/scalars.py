@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from pyspark_kafka.options.values.secret import Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1

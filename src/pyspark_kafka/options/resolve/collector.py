@@ -7,17 +7,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.catalogue.option import READS, Option, Scope, Status
 from pyspark_kafka.options.values.secret import Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.options.catalogue.option import Scope
 from pyspark_kafka.options.resolve.collector import Collector
 from pyspark_kafka.options.resolve.connection import resolve_connection
 from pyspark_kafka.options.resolve.formats import resolve_typed_write
 from pyspark_kafka.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _MIN_BUFFER = 1 << 20
 

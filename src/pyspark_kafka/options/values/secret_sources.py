@@ -12,16 +12,13 @@ import re
 import stat
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from traceback import extract_tb
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import OptionError, described
 from pyspark_kafka.options.references import check_reference, place_of_process
 from pyspark_kafka.options.values.secret import Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MAX_FILE_BYTES = 1 << 20
 # A function may ask a store of secrets over the network.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.records import murmur2_partitions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 class Partitioner:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark_kafka.errors import OptionError, SchemaError, listed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 NO_HEADERS = f"CAST(array() AS {HEADERS_TYPE})"

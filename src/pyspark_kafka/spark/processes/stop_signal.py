@@ -11,13 +11,11 @@ import os
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from types import FrameType
+from typing import cast
 
 from pyspark_kafka.spark.processes.running_module import module_of_spark
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 _LOG = logging.getLogger(__name__)
 

@@ -5,14 +5,11 @@ Pure: no files, no sockets. Layer: testing.secured; imports errors only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import SetupError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 HOST = "127.0.0.1"
 PLAINTEXT = "PLAINTEXT"

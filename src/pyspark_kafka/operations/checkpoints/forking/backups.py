@@ -8,8 +8,8 @@ the note in `metadata`.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
@@ -18,9 +18,6 @@ from pyspark_kafka.operations.checkpoints.forking.apply import shared_reason
 from pyspark_kafka.operations.checkpoints.forking.plan import METADATA
 from pyspark_kafka.operations.checkpoints.forking.snapshot import walk_files
 from pyspark_kafka.operations.checkpoints.unfinished import read_unfinished, shown_backup, unfinished_note
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _LAST = (METADATA, f".{METADATA}.crc")
 # In a backup, after all other files.

@@ -6,10 +6,8 @@ import logging
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
