@@ -29,7 +29,7 @@ MAX_NAMES = 2_000_000
 # Files of state stores may be large; a copy holds one piece of them.
 _COPIED_AT_ONCE = 1024 * 1024
 
-# Calls of one store; their threads end with them.
+# Calls of one store or disk; their threads end with them.
 _AT_A_TIME = 8
 
 
@@ -136,13 +136,17 @@ class CheckpointFiles(FileLocation):
         """Write a file, or replace it; readers see the former or the new content."""
         self._put(name, data, replace=True)
 
-    def side_by_side(self, *calls: Callable[[], object]) -> None:
-        """Make calls of these files that do not depend on each other: on a store at once, locally one by one.
+    def side_by_side(self, *calls: Callable[[], object], durable: bool = False) -> None:
+        """Make calls of these files that do not depend on each other: eight at a time on a store, locally one by one.
+
+        Args:
+            calls: the calls.
+            durable: whether each waits for the disk; then there are eight at a time locally, too.
 
         Raises:
             CheckpointError: of the first call that fails; the others have ended then.
         """
-        if not self._remote or len(calls) < 2:
+        if not (self._remote or durable) or len(calls) < 2:
             for call in calls:
                 call()
             return

@@ -91,7 +91,7 @@ class MemoryFiles:
             self._may_change()
             self.names.pop(name, None)
 
-    def side_by_side(self, *calls: Callable[[], object]) -> None:
+    def side_by_side(self, *calls: Callable[[], object], durable: bool = False) -> None:
         for call in calls:
             call()
 

@@ -24,7 +24,7 @@ from kit.fakes.simulated_transactions import SimulatedBrokers, TransactionalSimu
 from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.run import states as driver_states
 from pyspark_kafka.continuous.run.commits import EpochCommits
-from pyspark_kafka.continuous.state import lane_state, slot, version_files
+from pyspark_kafka.continuous.state import lane_state, slot
 from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.task.lane import Lane
@@ -112,7 +112,6 @@ class StatefulSimulation(TransactionalSimulation):
                 (lane_state, "LocalDirectory", lambda: SimpleNamespace(path=str(next(numbers)), remove=lambda: None)),
                 (lane_state, "KeyedState", lambda path, **_: _Store(stores.setdefault(path, {}))),
                 (lane_state, "ThreadPoolExecutor", _AtOnce),
-                (version_files, "ThreadPoolExecutor", _AtOnce),
                 (slot, "_MIN_DELTAS", 3),
                 (slot, "EPOCHS_KEPT", _EPOCHS_KEPT),
                 (driver_states, "EPOCHS_KEPT", _EPOCHS_KEPT),
@@ -232,7 +231,7 @@ class _LaneFiles:
         for name in names:
             self._names.pop(name, None)
 
-    def side_by_side(self, *calls: Callable[[], object]) -> None:
+    def side_by_side(self, *calls: Callable[[], object], durable: bool = False) -> None:
         for call in calls:
             call()
 

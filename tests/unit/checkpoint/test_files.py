@@ -120,6 +120,18 @@ def test_one_of_many_creators_of_a_local_file_wins(tmp_path: Path) -> None:
     assert sorted(won) == list(range(25))
 
 
+def test_calls_that_wait_for_the_disk_are_made_eight_at_a_time(tmp_path: Path) -> None:
+    together = threading.Barrier(8, timeout=10)
+    CheckpointFiles(str(tmp_path)).side_by_side(*[together.wait] * 8, durable=True)
+    assert not together.broken
+
+
+def test_other_calls_of_a_local_place_are_made_one_by_one(tmp_path: Path) -> None:
+    threads: list[threading.Thread] = []
+    CheckpointFiles(str(tmp_path)).side_by_side(*[lambda: threads.append(threading.current_thread())] * 3)
+    assert threads == [threading.current_thread()] * 3
+
+
 def test_a_file_system_without_hard_links_is_written_to_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # Files that a checkpoint of the last 100 epochs can need stay, and those of epochs that are still open.
 EPOCHS_KEPT = 110
 _HEAD = struct.Struct(">4sI")
-_AT_A_TIME = 8
 _MAGIC = b"PKS1"
 _SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 # A chain of more versions is not one that this program has written.
@@ -98,14 +97,8 @@ class VersionFiles:
         self._files.replace(_name(directory, f"{stem}.{part}.delta"), data)
 
     def write_deltas(self, deltas: Sequence[tuple[str, str, int, bytes]]) -> None:
-        """Write parts of changes, durably, several at a time: each waits for the disk, or for a store."""
-        if len(deltas) < 2:
-            for each in deltas:
-                self.write_delta(*each)
-            return
-        with ThreadPoolExecutor(min(len(deltas), _AT_A_TIME), "state-files") as pool:
-            for future in [pool.submit(self.write_delta, *each) for each in deltas]:
-                future.result()
+        """Write parts of changes, durably, several at a time."""
+        self._files.side_by_side(*(partial(self.write_delta, *each) for each in deltas), durable=True)
 
     def write_whole_part(self, directory: str, version: StateVersion, part: int, changes: Changes) -> int:
         """Write a part of the whole state, durably, and return its size in bytes."""
