@@ -1,4 +1,7 @@
-"""A test that fails fails alone: what it left is not reported in the tests after it, and ends none of them."""
+"""A test that fails fails alone: what it left is not reported in the tests after it, and ends none of them.
+
+A process that is left fails the run.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,9 @@ from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 from kafka.net import KafkaNetSocket
 
-from kit.fixtures.leftovers import collect_quietly
+from kit.fixtures.leftovers import collect_quietly, processes_of
 from kit.pointers import REPO
+from kit.waiting import eventually
 
 _TESTS = """
 import gc
@@ -70,13 +74,37 @@ def test_four():
     signal.signal(signal.SIGTERM, former)
 """
 
+_PROCESS = """
+import subprocess
+import sys
+
+from kit.fixtures import leftovers
+
+leftovers.MAX_END_S = 0.5
+
+
+def test_one():
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(50)"])
+
+
+def test_two():
+    subprocess.run([sys.executable, "-c", ""], check=True)
+"""
+
 
 def test_only_the_test_that_leaves_a_socket_fails(tmp_path: Path) -> None:
-    assert _summary(_TESTS, tmp_path) == "1 failed, 1 passed"
+    assert _counts(_run(_TESTS, tmp_path)) == "1 failed, 1 passed"
 
 
 def test_only_the_tests_that_leave_a_handler_of_sigterm_fail(tmp_path: Path) -> None:
-    assert _summary(_HANDLERS, tmp_path) == "4 passed, 3 errors"
+    assert _counts(_run(_HANDLERS, tmp_path)) == "4 passed, 3 errors"
+
+
+def test_run_that_leaves_a_process_fails_names_it_and_ends_it(tmp_path: Path) -> None:
+    done = _run(_PROCESS, tmp_path)
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
+    [number] = re.findall(r"the run has left process (\d+): .*time\.sleep\(50\)$", done.stdout, re.MULTILINE)
+    eventually(lambda: int(number) not in processes_of("/"))
 
 
 def test_kafka_python_leaves_no_socket_of_a_broker_that_is_gone() -> None:
@@ -105,15 +133,20 @@ def test_socket_that_kafka_python_forgets_is_closed_and_warns_nobody() -> None:
     assert not said
 
 
-def _summary(tests: str, tmp_path: Path) -> str:
-    """Return what pytest counts of these tests, run in a process of their own."""
+def _run(tests: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """Run these tests in a process of their own."""
     (tmp_path / "test_them.py").write_text(tests)
-    plugins = ("-p", "no:randomly", "-p", "no:cacheprovider", "-p", "kit.fixtures.leftovers")
-    done = subprocess.run(
+    names = ("no:randomly", "no:cacheprovider", "kit.fixtures.leftovers", "kit.fixtures.temporary")
+    plugins = [argument for name in names for argument in ("-p", name)]
+    return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", *plugins, f"--rootdir={tmp_path}", str(tmp_path)],
         cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
         env={**os.environ, "PYTHONPATH": str(REPO / "tests")},
     )  # fmt: skip
+
+
+def _counts(done: subprocess.CompletedProcess[str]) -> str:
+    """Return what pytest counts of the tests of a run."""
     found = re.search(r"^(.*) in [\d.]+s$", done.stdout, re.MULTILINE)
     assert found is not None, (done.returncode, done.stdout)
     return found[1]
