@@ -124,6 +124,46 @@ def test_fork_ends_by_the_signal_alone_and_stops_no_stream(fork: str) -> None:
     assert ended == (["ready\n", f"{-signal.SIGTERM}\n"], "stopped\n", -signal.SIGTERM)
 
 
+# Each fork gets the second signal at another step of the handler of the first.
+_SECOND_SIGNAL = """
+import os, time
+def second_at(step):
+    left = [step]
+    def trace(*_):
+        left[0] -= 1
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGTERM)
+        return trace
+    sys.settrace(trace)
+
+children = []
+for step in range(1, 41):
+    if (child := os.fork()) == 0:
+        stop_signal.stop_at_sigterm(lambda: None)
+        second_at(step)
+        signal.raise_signal(signal.SIGTERM)
+        os._exit(1)
+    children.append(child)
+end, ended = time.monotonic() + 20, []
+while children and time.monotonic() < end:
+    for child in list(children):
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            children.remove(child)
+            ended.append(os.waitstatus_to_exitcode(status))
+    time.sleep(0.01)
+for child in children:
+    os.kill(child, signal.SIGKILL)
+print(len(ended), set(ended), flush=True)
+ours.recv(1)
+"""
+
+
+def test_second_signal_at_any_step_of_the_first_ends_the_process() -> None:
+    before, *_ = end_program(program_of(then=_SECOND_SIGNAL), lines=2)
+    assert before == ["ready\n", f"40 {{{-signal.SIGTERM}}}\n"]
+
+
 def test_program_of_a_user_ends_by_the_signal_as_before() -> None:
     program = program_of().replace('"pyspark.sql', '"my_program')
     assert end_program(program) == (["ready\n"], "", -signal.SIGTERM)

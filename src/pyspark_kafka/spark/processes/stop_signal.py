@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import cast
 
@@ -37,12 +37,13 @@ def stop_at_sigterm(stop: Callable[[], None]) -> None:
     if not module_of_spark() or not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
 
-    has_begun = threading.Event()
+    began: list[float] = []
 
     def end(number: int, _: FrameType | None) -> None:
-        has_begun.set()
-        # Spark sends the signal twice.
+        # Spark sends the signal twice. The second one may interrupt this function before it is ignored; a lock that the
+        # function holds, such as that of an event, would then be waited for by its own thread, for ever.
         signal.signal(number, signal.SIG_IGN)
+        began.append(time.monotonic())
         try:
             stop()
         except Exception:  # noqa: BLE001 - the process ends; the log is all that is left
@@ -50,12 +51,12 @@ def stop_at_sigterm(stop: Callable[[], None]) -> None:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    pipe = _watch(has_begun, lambda: signal.getsignal(signal.SIGTERM) is end)
+    pipe = _watch(began, lambda: signal.getsignal(signal.SIGTERM) is end)
     signal.signal(signal.SIGTERM, end)
     os.register_at_fork(after_in_child=lambda: _forget(end, pipe))
 
 
-def _watch(has_begun: threading.Event, is_ours: Callable[[], bool]) -> list[int]:
+def _watch(began: Sequence[float], is_ours: Callable[[], bool]) -> list[int]:
     """Have a thread end the process some time after SIGTERM; return both ends of its pipe, none if it has none.
 
     The handler itself runs only when the main thread is back in the interpreter, which a look-up of a name, or a call
@@ -63,7 +64,7 @@ def _watch(has_begun: threading.Event, is_ours: Callable[[], bool]) -> list[int]
     whoever handles it.
 
     Args:
-        has_begun: set by the handler.
+        began: not empty once the handler runs.
         is_ours: whether the process ends at the signal; asked in that thread when the signal has come.
     """
     ours, signals = os.pipe()
@@ -76,13 +77,15 @@ def _watch(has_begun: threading.Event, is_ours: Callable[[], bool]) -> list[int]
         return []
 
     def end_later() -> None:
-        while os.read(ours, 1) != bytes([signal.SIGTERM]) or not (has_begun.is_set() or is_ours()):
+        while os.read(ours, 1) != bytes([signal.SIGTERM]) or not (began or is_ours()):
             pass
         end_at = time.monotonic() + _MAX_STOP_S
         # A signal that comes just before the main thread enters a call that blocks does not interrupt that call, nor
         # does one that another thread gets.
-        while not has_begun.wait(_WAKE_MAIN_THREAD_S) and is_ours() and time.monotonic() < end_at:
+        time.sleep(_WAKE_MAIN_THREAD_S)
+        while not began and is_ours() and time.monotonic() < end_at:
             signal.pthread_kill(cast("int", threading.main_thread().ident), signal.SIGTERM)
+            time.sleep(_WAKE_MAIN_THREAD_S)
         time.sleep(max(0.0, end_at - time.monotonic()))
         os._exit(128 + signal.SIGTERM)
 
