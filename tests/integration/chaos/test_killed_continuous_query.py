@@ -67,6 +67,7 @@ def test_killed_query_loses_nothing_and_repeats_what_it_may(
         assert world.ended() == []
 
 
+@pytest.mark.full("Kills at every point")
 @pytest.mark.timeout(300)
 def test_killed_query_that_counts_has_every_count_right(
     connect_url: str, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path

@@ -34,6 +34,7 @@ def error_of(page: GuidePage) -> str:
     return line
 
 
+@pytest.mark.full("Programs of the pages")
 def test_guide_continues_a_query_that_one_record_stops(
     spark: SparkSession,
     bootstrap_servers: str,

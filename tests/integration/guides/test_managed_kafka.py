@@ -18,6 +18,7 @@ _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PASSWORD = "Endpoint=sb://first/;SharedAccessKey=a+b/c="  # noqa: S105 - of a broker that ends with the test
 
 
+@pytest.mark.full("Programs of the pages")
 def test_options_of_each_provider_log_in_write_and_read(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

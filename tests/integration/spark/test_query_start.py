@@ -125,11 +125,8 @@ def run_to_end(spark: SparkSession, servers: str, held: Held) -> list[str]:
     return sorted(row.value for row in written.collect())
 
 
-@pytest.mark.parametrize(
-    "told",
-    [pytest.param(False, marks=pytest.mark.full("Drivers of their own")), True],
-    ids=["carried", "checkpointLocation"],
-)
+@pytest.mark.full("Kills at every point")
+@pytest.mark.parametrize("told", [False, True], ids=["carried", "checkpointLocation"])
 def test_a_first_batch_that_was_planned_and_not_committed_is_read_whole_by_the_next_run(
     spark: SparkSession, bootstrap_servers: str, killed: dict[tuple[str, bool], Held], told: bool
 ) -> None:

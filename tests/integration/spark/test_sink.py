@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume, produce
 
+_FURTHER = pytest.mark.full("Further codecs and framings")
+
 
 def write(rows: DataFrame, bootstrap_servers: str, **options: Any) -> None:
     writer = rows.write.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
@@ -137,7 +139,9 @@ def identities(records: list[Record]) -> dict[bytes | None, list[tuple[str, byte
     return {record.value: record.headers or [] for record in records}
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+@pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.full("The weaker guarantee")), "exactly_once"]
+)
 def test_identity_headers_of_a_batch_write_name_job_task_and_row(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, guarantee: str
 ) -> None:
@@ -271,7 +275,9 @@ def test_a_topic_of_a_row_that_cannot_be_is_named(spark: SparkSession, bootstrap
         write(rows, bootstrap_servers, **{"kafka.max.block.ms": "1000"})
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    "codec", ["none", "zstd", *(pytest.param(each, marks=_FURTHER) for each in ("gzip", "snappy", "lz4"))]
+)
 def test_producer_options_have_javas_names(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, codec: str
 ) -> None:
