@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -186,12 +185,13 @@ def _start_uninterrupted(console: Console, settings: SparkConf, stack: ExitStack
 
     Broken off earlier, PySpark forgets the JVM that it has launched, and that lives on.
     """
-    interrupted = threading.Event()
+    interrupts: list[object] = []
 
-    def hold(*_: object) -> None:
+    def hold(number: object, *_: object) -> None:
         # Where the signal went to the JVM as well, what fails now would be logged with its traceback.
         silence_logging()
-        interrupted.set()
+        # Not an event, for the reason that `cli.common.interrupts` tells.
+        interrupts.append(number)
         step.update("Interrupted: stopping as soon as Spark is up")
 
     with handled_by(hold), ThreadPoolExecutor(1) as thread:
@@ -202,9 +202,9 @@ def _start_uninterrupted(console: Console, settings: SparkConf, stack: ExitStack
             spark = SparkSession.builder.config(conf=settings).getOrCreate()
             stack.push(partial(_stop_spark, console, spark))
         except Exception:
-            if not interrupted.is_set():
+            if not interrupts:
                 raise
-    if interrupted.is_set():
+    if interrupts:
         raise KeyboardInterrupt
     return spark
 

@@ -6,7 +6,10 @@ import io
 import logging
 import os
 import signal
+import sys
+import threading
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -26,6 +29,28 @@ def test_next_step_raises_the_interrupt_that_python_dropped(monkeypatch: pytest.
             interrupts.raise_if_interrupted()
     with interrupts.interruptible():
         interrupts.raise_if_interrupted()
+
+
+@pytest.mark.parametrize("step", range(1, 25))
+def test_second_signal_at_any_step_of_the_first_interrupts(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    monkeypatch.setattr(logging, "disable", lambda _: None)
+    left = [step]
+
+    def trace(frame: Any, *_: Any) -> Any:
+        left[0] -= frame.f_code.co_filename in {interrupts.__file__, threading.__file__}
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+        return trace
+
+    before = sys.gettrace()
+    with interrupts.interruptible():
+        sys.settrace(trace)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        finally:
+            sys.settrace(before)
+    assert interrupts.was_interrupted()
 
 
 class SignalledAtFlush(io.StringIO):

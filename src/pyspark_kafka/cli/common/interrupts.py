@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_interrupted = threading.Event()
+# Not an event: a second signal that interrupts its `set` would wait for a lock that its own thread holds, for ever.
+_came: list[object] = []
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Make SIGINT and SIGTERM raise `KeyboardInterrupt` in the block, so that its clean-up runs after both."""
-    _interrupted.clear()
+    _came.clear()
     with handled_by(_interrupt):
         yield
 
@@ -34,7 +34,7 @@ def handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[Non
 
 def was_interrupted() -> bool:
     """Return whether a signal has come since `interruptible` began."""
-    return _interrupted.is_set()
+    return bool(_came)
 
 
 def raise_if_interrupted() -> None:
@@ -48,7 +48,7 @@ def silence_logging() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _interrupt(*_: object) -> None:
+def _interrupt(number: object, *_: object) -> None:
     silence_logging()
-    _interrupted.set()
+    _came.append(number)
     raise KeyboardInterrupt
