@@ -23,7 +23,6 @@ from pyspark_kafka.connector.limits import (
     ReadMaxRows,
     ReadMinRows,
 )
-from pyspark_kafka.connector.metrics import ReportsSourceMetrics
 from pyspark_kafka.connector.offsets import Offset, PartitionOffset
 from pyspark_kafka.connector.read import (
     Batch,
@@ -31,6 +30,7 @@ from pyspark_kafka.connector.read import (
     MicroBatchStream,
     PartitionReader,
     PartitionReaderFactory,
+    ReportsSourceMetrics,
     SupportsAdmissionControl,
     SupportsTriggerAvailableNow,
 )

@@ -10,7 +10,7 @@ from pyspark_kafka.connector.limits import ReadAllAvailable
 from pyspark_kafka.errors import ContractError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -216,4 +216,27 @@ class SupportsTriggerAvailableNow(SupportsAdmissionControl):
 
         Called once, before any other method of the run, if the trigger is available-now; may block, with a deadline. A
         repeated micro-batch of an earlier run can come first.
+        """
+
+
+class ReportsSourceMetrics(ConnectorContract):
+    """A stream with metrics of its own, such as the lag of a query.
+
+    Who asks: Spark, of a stream in Java, after each micro-batch, for `SourceProgress.metrics`. PySpark does not: its
+    stream of a Python source (`PythonMicroBatchStream`, as of Spark 4.3) does not implement the interface, and no
+    adapter can pass the metrics on. What reaches the progress events there is `reportLatestOffset`. For Kafka sources
+    `pyspark_kafka.metrics` computes the same metrics from the offsets of these events; of tables of one's own it has
+    none. A program that drives a stream itself can call `metrics`.
+
+    Runs on: driver.
+
+    Source: Spark `org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics`.
+    """
+
+    @abstractmethod
+    def metrics(self, latestConsumedOffset: Offset | None) -> Mapping[str, str]:
+        """Return metrics by name, as text. After each micro-batch; must not block.
+
+        Args:
+            latestConsumedOffset: the position of the query; None if it has read nothing.
         """

@@ -31,6 +31,11 @@ class CodecInfo:
     path: str
     hint: str
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The hint, for the notes of a read or write that the slow variant makes many times slower; else nothing."""
+        return () if self.compiled else (self.hint,)
+
 
 def load_pure_python() -> Kernel:
     """Load the kernel's source as Python, even where the compiled variant exists beside it."""

@@ -9,8 +9,9 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 from pyspark_kafka.errors import CorruptRecordsError
-from pyspark_kafka.records.checksum import crc32c
 
 HEADER_BYTES = 61
 # Base offset and length stand before the bytes that the length counts.

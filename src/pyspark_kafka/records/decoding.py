@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from crc32c import crc32c
 
 from pyspark_kafka.errors import CorruptRecordsError, RecordError
 from pyspark_kafka.records import _variant
@@ -27,7 +28,6 @@ from pyspark_kafka.records.batch_header import (
     corrupt,
     scan,
 )
-from pyspark_kafka.records.checksum import crc32c
 from pyspark_kafka.records.compression import (
     DEFAULT_MAX_DECOMPRESSED_BYTES,
     CodecError,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from crc32c import crc32c
 
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.records import _variant
@@ -23,7 +24,6 @@ from pyspark_kafka.records.batch_header import (
     PRODUCER_START,
     TRANSACTIONAL,
 )
-from pyspark_kafka.records.checksum import crc32c, replace_prefix
 from pyspark_kafka.records.compression import CODEC_NAMES, compress
 
 if TYPE_CHECKING:
@@ -308,7 +308,17 @@ def patch_header(
     struct.pack_into(">h", batch, ATTRIBUTES_START, attributes)
     struct.pack_into(">qhi", batch, PRODUCER_START, producer_id, producer_epoch, base_sequence)
     new = bytes(batch[CRC_START:HEADER_BYTES])
-    struct.pack_into(">I", batch, CRC_START - 4, replace_prefix(crc, old, new, len(batch) - HEADER_BYTES))
+    struct.pack_into(">I", batch, CRC_START - 4, _crc_of_new_prefix(crc, old, new, len(batch) - HEADER_BYTES))
+
+
+def _crc_of_new_prefix(crc: int, old_prefix: bytes, new_prefix: bytes, rest_length: int) -> int:
+    """Return the CRC-32C of a buffer after its first bytes were replaced, without reading the `rest_length` others.
+
+    A CRC is linear: two messages of one length differ in their CRC by what the difference of their prefixes becomes
+    when `rest_length` zero bytes follow it.
+    """
+    difference = crc32c(old_prefix) ^ crc32c(new_prefix)
+    return crc ^ int(_variant.kernel.writing.shift_crc(difference, rest_length))
 
 
 def murmur2_partitions(keys: pa.Array[Any], partition_count: int) -> pa.Array[Any]:

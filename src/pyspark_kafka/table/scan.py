@@ -12,8 +12,8 @@ from pyspark_kafka.connector import (
     SupportsPushDownRequiredColumns,
 )
 from pyspark_kafka.options import parse_batch_read_options, parse_read_options, parse_stream_read_options
+from pyspark_kafka.records import codec_info
 from pyspark_kafka.source.read_columns import plan_columns
-from pyspark_kafka.table.notes import codec_notes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +90,7 @@ class KafkaScan(Scan):
 
     def notes(self) -> tuple[str, ...]:
         """Return the options without effect, and a slow codec."""
-        return (*self._options.notes, *codec_notes())
+        return (*self._options.notes, *codec_info().notes)
 
     def toBatch(self) -> Batch:
         """Return this read for a batch query."""

@@ -9,8 +9,8 @@ from pyspark_kafka.connector import BatchWrite, LogicalWriteInfo, StreamingWrite
 from pyspark_kafka.connector.columns import type_name
 from pyspark_kafka.errors import CapabilityError, OptionError
 from pyspark_kafka.options import parse_write_options
+from pyspark_kafka.records import codec_info
 from pyspark_kafka.sink.columns import Column, SinkColumns, find_sink_columns
-from pyspark_kafka.table.notes import codec_notes
 
 if TYPE_CHECKING:
     from pyspark_kafka.connector import ContinuousStream
@@ -61,7 +61,7 @@ class KafkaWrite(Write):
 
     def notes(self) -> tuple[str, ...]:
         """Return the options without effect, and a slow codec."""
-        return (*self._notes, *codec_notes())
+        return (*self._notes, *codec_info().notes)
 
     def toBatch(self) -> BatchWrite:
         """Return this write for a batch query: at least once, or exactly once by option `deliveryGuarantee`."""

@@ -10,3 +10,4 @@ def test_codec_info_names_the_variant_in_use(codec_variant: str) -> None:
     assert info.compiled is (codec_variant == "compiled")
     assert info.path.endswith(".py") is not info.compiled
     assert bool(info.hint) is not info.compiled
+    assert info.notes == (() if info.compiled else (info.hint,))
