@@ -1,7 +1,7 @@
 """Code that exists twice: as extensions that Cython compiled, and as the same source in Python.
 
 A package with a kernel has it in modules whose names begin with `_kernel`, mostly `_kernel_read` and `_kernel_write`,
-and a module `_variant` with the one in use. Layer: the lowest, beside errors; imports nothing of this package.
+and a module `_variant` with the one in use.
 """
 
 from __future__ import annotations

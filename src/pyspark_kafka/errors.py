@@ -2,7 +2,7 @@
 
 An error often crosses from a Python worker to the JVM as text, and its attributes are lost there. So the text holds
 all facts: a stable condition, the failure, its place, the expected and the found value, the fate of the data, and a
-hint at its end. Secrets never enter an error. Layer: bottom, imports nothing of this package.
+hint at its end. Secrets never enter an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Time budgets: all parts of a step share one `Deadline`, retries included. No sockets.
-
-Layer: client; imports errors and interrupt only.
-"""
+"""Time budgets: all parts of a step share one `Deadline`, retries included. No sockets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Render the catalogue as the page `docs/options.md`: `python -m pyspark_kafka.options.page > docs/options.md`.
 
-A test compares the page with the catalogue. Layer: options, above its rooms.
+A test compares the page with the catalogue.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 All of them, unless the administrator of the process says otherwise: by a variable of the environment, not by an option,
 as whoever writes options is the one who is held. Whatever reads or calls what an option names asks `check_reference`
-first. Layer: options, below values.
+first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A secret in the words of a server, as it was sent or in another encoding. Pure. Layer: options, below values.
+"""A secret in the words of a server, as it was sent or in another encoding. Pure.
 
 A server that is hostile, or that logs too much, repeats what it got: the password, or the header or message that it was
 sent in, which is base64 and URL-encoding of it.

@@ -1,7 +1,6 @@
 """How a running test broker is changed: topics deleted, rights, passwords and settings, by kafka-python's admin client.
 
 Each function waits until the broker knows of the change; the address is that of a listener without credentials.
-Layer: testing; imports client and errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The configuration of an embedded broker: properties file, logging file, command lines. Pure: text in, text out.
-
-Layer: testing; imports nothing of this package.
-"""
+"""The configuration of an embedded broker: properties file, logging file, command lines. Pure: text in, text out."""
 
 from __future__ import annotations
 

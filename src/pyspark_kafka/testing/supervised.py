@@ -1,7 +1,4 @@
-"""A process that dies with this one: the near end of `_supervisor.py`.
-
-Not about Kafka. Layer: testing; imports errors only.
-"""
+"""A process that dies with this one: the near end of `_supervisor.py`. Not about Kafka."""
 
 from __future__ import annotations
 

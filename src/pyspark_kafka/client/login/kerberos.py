@@ -4,7 +4,7 @@ An exchange of its own instead of kafka-python's, which takes a server's refusal
 success, and does not look whether the server has proved who it is. The cryptography is that of the package `gssapi`,
 which is optional; its error classes cannot be named here.
 
-Layer: client. Source: RFC 4752, chapter 3.1; KIP-12.
+Source: RFC 4752, chapter 3.1; KIP-12.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """SASL OAUTHBEARER: a token, and what the server says if it refuses it.
 
-Layer: client. Source: RFC 7628, KIP-255, KIP-342; Java's `OAuthBearerSaslClient`.
+Source: RFC 7628, KIP-255, KIP-342; Java's `OAuthBearerSaslClient`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ An exchange of its own instead of a library's: kafka-python's takes any iteratio
 server's signature byte by byte, and the package scramp normalizes passwords, which Kafka's brokers do not, and knows
 nothing of delegation tokens. The cryptography is that of `hashlib` and `hmac`. Pure but for the random nonce.
 
-Layer: client. Source: RFC 5802, RFC 7677, KIP-84, KIP-48; Java's `ScramSaslClient` and `ScramFormatter`.
+Source: RFC 5802, RFC 7677, KIP-84, KIP-48; Java's `ScramSaslClient` and `ScramFormatter`.
 """
 
 from __future__ import annotations

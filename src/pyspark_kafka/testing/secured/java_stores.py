@@ -1,7 +1,4 @@
-"""Java's own key stores (JKS), made by the keytool of a Java: nothing else writes them.
-
-Layer: testing.secured; imports errors and testing.java.
-"""
+"""Java's own key stores (JKS), made by the keytool of a Java: nothing else writes them."""
 
 from __future__ import annotations
 

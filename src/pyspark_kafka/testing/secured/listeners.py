@@ -1,6 +1,6 @@
 """Secured listeners of an embedded broker, and the broker properties that they need.
 
-Pure: no files, no sockets. Layer: testing.secured; imports errors only.
+Pure: no files, no sockets.
 """
 
 from __future__ import annotations

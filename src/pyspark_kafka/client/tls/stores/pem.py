@@ -2,7 +2,6 @@ r"""PEM: texts between BEGIN and END lines. Pure: no sockets, no clock.
 
 Java's clients take certificates and keys as PEM in a file or in an option (KIP-651). A text that went through a
 properties file, JSON or a shell may have lost its line ends, or has `\n` in their place; it is read all the same.
-Layer: client.
 """
 
 from __future__ import annotations
