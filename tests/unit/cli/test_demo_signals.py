@@ -34,6 +34,8 @@ def test_next_step_raises_the_interrupt_that_python_dropped(monkeypatch: pytest.
 @pytest.mark.parametrize("step", range(1, 25))
 def test_second_signal_at_any_step_of_the_first_interrupts(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr(logging, "disable", lambda _: None)
+    # Other tests of the process are not interrupted.
+    monkeypatch.setattr(interrupts, "_came", [])
     left = [step]
 
     def trace(frame: Any, *_: Any) -> Any:
