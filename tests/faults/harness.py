@@ -17,6 +17,7 @@ from faults.stamped import from_value, generate
 from faults.topics import Pairs, read_markers, read_values, send
 from kit.checkpoint_files import batches_of, end_of_batch
 from kit.log_checker import Extent, Log
+from kit.processes import processes_with
 from kit.programs.run import kill_program, start_program
 from pyspark_kafka.testing import EmbeddedKafka
 
@@ -184,15 +185,7 @@ class Driver:
 
     def _left(self) -> set[int]:
         """Return the processes that this run has started and that still are there."""
-        wanted = f"{_TAG}={self.place}".encode()
-        found = set()
-        for each in Path("/proc").iterdir():
-            if each.name.isdecimal() and int(each.name) != os.getpid():
-                # It may end meanwhile, or be another user's.
-                with suppress(OSError):
-                    if wanted in (each / "environ").read_bytes().split(b"\0"):
-                        found.add(int(each.name))
-        return found
+        return set(processes_with(_TAG, lambda place: place == str(self.place)))
 
     def _until(self, holds: Callable[[], bool], what: str, seconds: float, *, lives: bool) -> None:
         end = time.monotonic() + seconds

@@ -23,7 +23,8 @@
 | no thread left by a test | `fixtures/threads.py` |
 | a folder for temporary files of programs that are killed | `fixtures/temporary.py` |
 | no socket that kafka-python left open | `fixtures/kafka_python.py` |
-| nothing that an earlier test left open, no handler of SIGTERM | `fixtures/leftovers.py` |
+| living processes by their environment | `processes.py` |
+| nothing that an earlier test left open, no handler of SIGTERM, no process after the run | `fixtures/leftovers.py` |
 | the requests and responses of a test, in order | `fixtures/wire.py` |
 | connections, clients, reads of a range, a task or a query | `reading.py` |
 | several real brokers | `brokers/two_brokers.py` |

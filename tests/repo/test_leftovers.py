@@ -104,7 +104,7 @@ def test_run_that_leaves_a_process_fails_names_it_and_ends_it(tmp_path: Path) ->
     done = _run(_PROCESS, tmp_path)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
     [number] = re.findall(r"the run has left process (\d+): .*time\.sleep\(50\)$", done.stdout, re.MULTILINE)
-    eventually(lambda: int(number) not in processes_of("/"))
+    eventually(lambda: int(number) not in processes_of(Path("/")))
 
 
 def test_kafka_python_leaves_no_socket_of_a_broker_that_is_gone() -> None:
