@@ -26,8 +26,8 @@ from pyspark_kafka.cli.common.heartbeat import Step
 from pyspark_kafka.cli.common.interrupts import (
     handled_by,
     interruptible,
+    note_interrupt,
     raise_if_interrupted,
-    silence_logging,
     was_interrupted,
 )
 from pyspark_kafka.cli.orders import OrderEvents
@@ -185,13 +185,10 @@ def _start_uninterrupted(console: Console, settings: SparkConf, stack: ExitStack
 
     Broken off earlier, PySpark forgets the JVM that it has launched, and that lives on.
     """
-    interrupts: list[object] = []
 
-    def hold(number: object, *_: object) -> None:
+    def hold(*signal_and_frame: object) -> None:
         # Where the signal went to the JVM as well, what fails now would be logged with its traceback.
-        silence_logging()
-        # Not an event, for the reason that `cli.common.interrupts` tells.
-        interrupts.append(number)
+        note_interrupt(*signal_and_frame)
         step.update("Interrupted: stopping as soon as Spark is up")
 
     with handled_by(hold), ThreadPoolExecutor(1) as thread:
@@ -202,10 +199,9 @@ def _start_uninterrupted(console: Console, settings: SparkConf, stack: ExitStack
             spark = SparkSession.builder.config(conf=settings).getOrCreate()
             stack.push(partial(_stop_spark, console, spark))
         except Exception:
-            if not interrupts:
+            if not was_interrupted():
                 raise
-    if interrupts:
-        raise KeyboardInterrupt
+    raise_if_interrupted()
     return spark
 
 

@@ -43,12 +43,15 @@ def raise_if_interrupted() -> None:
         raise KeyboardInterrupt
 
 
-def silence_logging() -> None:
-    """Log nothing more: calls into the JVM that a signal breaks off would be logged as errors, with a traceback."""
+def note_interrupt(number: object, *_: object) -> None:
+    """Remember a signal, and log nothing more: a handler of signals, or its first step.
+
+    Calls into the JVM that a signal breaks off would be logged as errors, with a traceback.
+    """
     logging.disable(logging.CRITICAL)
-
-
-def _interrupt(number: object, *_: object) -> None:
-    silence_logging()
     _came.append(number)
+
+
+def _interrupt(*signal_and_frame: object) -> None:
+    note_interrupt(*signal_and_frame)
     raise KeyboardInterrupt
