@@ -37,13 +37,13 @@ def stop_at_sigterm(stop: Callable[[], None]) -> None:
     if not module_of_spark() or not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
 
-    began: list[float] = []
+    began: list[int] = []
 
     def end(number: int, _: FrameType | None) -> None:
         # Spark sends the signal twice. The second one may interrupt this function before it is ignored; a lock that the
         # function holds, such as that of an event, would then be waited for by its own thread, for ever.
         signal.signal(number, signal.SIG_IGN)
-        began.append(time.monotonic())
+        began.append(number)
         try:
             stop()
         except Exception:  # noqa: BLE001 - the process ends; the log is all that is left
@@ -56,7 +56,7 @@ def stop_at_sigterm(stop: Callable[[], None]) -> None:
     os.register_at_fork(after_in_child=lambda: _forget(end, pipe))
 
 
-def _watch(began: Sequence[float], is_ours: Callable[[], bool]) -> list[int]:
+def _watch(began: Sequence[int], is_ours: Callable[[], bool]) -> list[int]:
     """Have a thread end the process some time after SIGTERM; return both ends of its pipe, none if it has none.
 
     The handler itself runs only when the main thread is back in the interpreter, which a look-up of a name, or a call
@@ -64,7 +64,7 @@ def _watch(began: Sequence[float], is_ours: Callable[[], bool]) -> list[int]:
     whoever handles it.
 
     Args:
-        began: not empty once the handler runs.
+        began: the signals whose handler runs.
         is_ours: whether the process ends at the signal; asked in that thread when the signal has come.
     """
     ours, signals = os.pipe()
