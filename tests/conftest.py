@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 
 import pytest
@@ -35,8 +34,6 @@ pytest_plugins = (
     "kit.fixtures.wire",
 )
 
-# Workers must be this interpreter: the default is the `python3` of PATH, which need not have this package.
-os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 # Spark's own times, and those that Python makes of them, are shown in UTC wherever the tests run.
 os.environ["TZ"] = "UTC"
 time.tzset()

@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pyspark_kafka.spark.processes.prepare import worker_program
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import QUICK_JVM_FLAGS
 from pyspark_kafka.testing.jars import DEFAULT_VERSION, class_archive
@@ -33,8 +34,11 @@ def path_of_archive() -> Path:
 def start_drivers_quickly() -> None:
     """Have all drivers that this process and its children start be up soon, with the archive if there is one.
 
-    Spark passes SPARK_SUBMIT_OPTS to the driver's JVM, and SPARK_LAUNCHER_OPTS to the one that builds its command.
+    Spark passes SPARK_SUBMIT_OPTS to the driver's JVM, and SPARK_LAUNCHER_OPTS to the one that builds its command. Its
+    Python processes are this interpreter, by the program that `pyspark_kafka.prepare()` sets: the default, `python3`
+    of PATH, need not have this package, and compiles PySpark in each process.
     """
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = str(worker_program())
     archive = path_of_archive()
     options = f"{QUICK} -XX:SharedArchiveFile={archive}" if archive.exists() else QUICK
     os.environ.setdefault("SPARK_SUBMIT_OPTS", options)
@@ -47,7 +51,7 @@ def make_for_drivers(archive: Path) -> None:
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     os.environ["SPARK_SUBMIT_OPTS"] = f"{QUICK} -XX:ArchiveClassesAtExit={archive}"
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = str(worker_program())
     ensure_java_for_spark()
     with tempfile.TemporaryDirectory(prefix="spark-classes-") as place:
         spark = (

@@ -35,6 +35,7 @@ from pyspark_kafka.formats.json.decoding import JsonDecoder
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka.spark.processes.prepare import worker_program
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
@@ -156,7 +157,9 @@ def _produce(console: Console, bootstrap_servers: str, events: OrderEvents, code
 
 def _start_spark(console: Console, stack: ExitStack, directory: str) -> SparkSession:
     # Workers must run the interpreter that has this package, whatever `python3` is on PATH.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    program = worker_program()
+    python = str(program) if program.is_file() else sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
     began = time.monotonic()
     settings = SparkConf().setMaster("local[2]").setAppName("pyspark-kafka demo")
     settings.setAll(

@@ -11,7 +11,6 @@ Exits with 1 where anything was lost, miscounted, or written again that must not
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import sys
 import tempfile
@@ -69,8 +68,6 @@ def connect_server(place: Path, master: str) -> Iterator[str]:
             ("spark.connect.grpc.binding.port", "0"),
         ]
     )
-    # Of the executors and their workers: the default is the `python3` of PATH.
-    os.environ.update(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable)
     if not master.startswith("local["):
         prepare(conf, str(place))
     spark = SparkSession.builder.config(conf=conf).getOrCreate()

@@ -8,7 +8,6 @@ done a micro-batch, stands, or has ended: Spark fails a query whose Python proce
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from functools import partial
@@ -21,7 +20,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from faults.driver import start_session
 from faults.stateful.queries import QUERIES, build
 from faults.stopping import Stops
-from pyspark_kafka import prepare
 
 _POLL_S = 0.02
 
@@ -62,10 +60,6 @@ def start(spark: SparkSession, spec: dict[str, Any], query: dict[str, Any]) -> S
 def main(path: str) -> None:
     """Run the queries until they are killed, or have read everything."""
     spec = json.loads(Path(path).read_text())
-    # Python processes that start sooner, in the place of those of the test.
-    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
-        os.environ.pop(name, None)
-    prepare()
     spark = start_session(spec)
     started = [start(spark, spec, query) for query in spec["queries"]]
     for query in started:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -225,7 +224,6 @@ def test_query_that_is_killed_continues_at_its_last_epoch(
     checkpoint = tmp_path / "checkpoint"
     killed = subprocess.run(
         [sys.executable, str(program), bootstrap_servers, source, target, str(checkpoint)],
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True, text=True, timeout=150, check=False,
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]

@@ -305,7 +305,7 @@ def test_query_ends_when_its_session_has_ended(tmp_path: Path) -> None:
     add_lines(tmp_path, "a", 1)
     done = subprocess.run(
         [sys.executable, str(program), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(REPO / "tests"), "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYTHONPATH": str(REPO / "tests")},
         capture_output=True, text=True, timeout=150, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]

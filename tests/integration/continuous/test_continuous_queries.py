@@ -277,7 +277,7 @@ def test_second_signal_does_not_wait_for_the_epoch(place: Place, tmp_path: Path)
     program.write_text(_INTERRUPTED)
     running = subprocess.Popen(
         [sys.executable, str(program), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(REPO / "tests"), "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYTHONPATH": str(REPO / "tests")},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -173,7 +173,7 @@ def test_driver_that_is_killed_between_brokers_and_checkpoint_loses_and_doubles_
         (tmp_path / "log").open("w") as log,
         subprocess.Popen(
             [sys.executable, str(program), bootstrap_servers, source, target, str(checkpoint)],
-            env={**os.environ, "PYTHONPATH": str(REPO / "src"), "PYSPARK_PYTHON": sys.executable},
+            env={**os.environ, "PYTHONPATH": str(REPO / "src")},
             stdout=subprocess.DEVNULL,
             stderr=log,
         ) as killed,

@@ -79,7 +79,7 @@ class RunningQuery:
         program = place / "program.py"
         program.write_text(_PROGRAM)
         paths = [str(REPO / "tests"), os.environ.get("PYTHONPATH", "")]
-        own = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        own = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         with (place / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, str(program), master, str(place)],

@@ -235,7 +235,7 @@ def _run_until_killed(counts: Counts, place: Path, point: str) -> None:
                 sys.executable, str(place / "killed.py"), counts.servers, counts.source, counts.target,
                 str(counts.checkpoint), str(place), point,
             ],
-            env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
+            env={**os.environ, "PYTHONPATH": path},
             stdout=subprocess.DEVNULL, stderr=log, start_new_session=True,
         ) as killed,
     ):  # fmt: skip

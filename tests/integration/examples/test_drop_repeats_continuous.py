@@ -27,7 +27,7 @@ def test_keys_are_let_through_once_over_two_starts(
         produce(bootstrap_servers, source, [*records, Record(None, b"without a key")])
         done = subprocess.run(
             [sys.executable, str(_PROGRAM), bootstrap_servers, source, target, str(tmp_path / "checkpoint"), "--once"],
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
             capture_output=True, text=True, timeout=290, check=False, cwd=tmp_path,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-4000:]

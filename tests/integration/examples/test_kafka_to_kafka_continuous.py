@@ -20,7 +20,7 @@ pytestmark = pytest.mark.full("Examples")
 _PROGRAM = REPO / "examples" / "kafka_to_kafka_continuous.py"
 
 
-_ENVIRONMENT = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+_ENVIRONMENT = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def copied(servers: str, topic: str) -> list[str]:

@@ -68,7 +68,7 @@ def test_good_rows_and_dead_letters_are_written_exactly_once_over_a_kill(
     with (tmp_path / "log").open("wb") as log:
         driver = subprocess.Popen(
             [sys.executable, str(program), str(tests), str(request.path.parent), *arguments],
-            stdout=log, stderr=log, start_new_session=True, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
         try:
             eventually((place / "commits" / "3").exists, timeout_s=400)

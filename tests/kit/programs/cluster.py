@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,7 +78,7 @@ class StandaloneCluster:
                  "--host", "127.0.0.1", "--webui-port", "0", *arguments],
                 stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
                 env={**os.environ, "SPARK_HOME": str(_SPARK), "SPARK_LOCAL_IP": "127.0.0.1",
-                     "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": quick, "PYSPARK_PYTHON": sys.executable},
+                     "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": quick},
             )  # fmt: skip
         self._processes.append(process)
         return process, log

@@ -37,7 +37,7 @@ def run_until_killed(program: str, place: Path, point: str) -> None:
     script.write_text(program)
     killed = subprocess.run(
         [sys.executable, str(script), str(place), point],
-        env={**os.environ, "PYTHONPATH": str(REPO / "tests"), "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYTHONPATH": str(REPO / "tests")},
         capture_output=True,
         text=True,
         timeout=_ENDS_AFTER_S,

@@ -60,11 +60,9 @@ def run_logging_program(
 def start_program(*arguments: str, log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
     """Start Python in a process group of its own; what it prints is added to a file.
 
-    It and the workers of its Spark find what tests import, and are this interpreter, not the `python3` of PATH.
+    It and the workers of its Spark find what tests import.
     """
     own = {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(_TESTS), os.environ.get("PYTHONPATH", "")])),
         **(environment or {}),
     }

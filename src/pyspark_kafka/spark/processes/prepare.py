@@ -13,6 +13,14 @@ _PROGRAM = "pyspark-kafka-python"
 _VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 
 
+def worker_program() -> Path:
+    """Return the path of this environment's `pyspark-kafka-python`, a Python that Spark's processes start sooner with.
+
+    The file does not exist if pip has not installed this package.
+    """
+    return Path(sysconfig.get_path("scripts")) / _PROGRAM
+
+
 def prepare() -> bool:
     """Make Spark start this Python, and start it sooner. Call it before the session is created.
 
@@ -33,7 +41,7 @@ def prepare() -> bool:
     from pyspark import SparkContext  # noqa: PLC0415 - pyspark-kafka can be imported without it
 
     chosen = [name for name in _VARIABLES if os.environ.get(name)]
-    program = Path(sysconfig.get_path("scripts")) / _PROGRAM
+    program = worker_program()
     if chosen:
         warn_without_package()
         return any(Path(os.environ[name]).name == _PROGRAM for name in chosen)
