@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -120,19 +121,17 @@ class RecordBatchEncoder:
         if self._origin is not None:
             self._gathered_bytes += batch.num_rows * self._origin.bytes_per_row
 
-    def finish(self) -> Iterator[EncodedBatch]:
-        """Yield the record batches of the rows that are left; see `add`."""
+    def finish(self) -> Iterable[EncodedBatch]:
+        """Return the record batches of the rows that are left, each encoded when it is taken; see `add`."""
         if not self._gathered:
-            return
+            return ()
         rows = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)
         self.drop()
         if self._origin is not None:
             rows = self._identified(rows, self._origin)
         if self._options.topic is not None:
-            yield from self._encode_topic(self._options.topic, rows)
-            return
-        for topic, of_topic in self._by_topic(rows):
-            yield from self._encode_topic(topic, of_topic)
+            return self._encode_topic(self._options.topic, rows)
+        return chain.from_iterable(starmap(self._encode_topic, self._by_topic(rows)))
 
     def drop(self) -> None:
         """Forget the gathered rows."""
