@@ -91,6 +91,11 @@ def test_two():
     subprocess.run([sys.executable, "-c", ""], check=True)
 """
 
+_SPARK = """
+def test_one(spark):
+    assert spark.range(3).count() == 3
+"""
+
 
 def test_only_the_test_that_leaves_a_socket_fails(tmp_path: Path) -> None:
     assert _counts(_run(_TESTS, tmp_path)) == "1 failed, 1 passed"
@@ -105,6 +110,12 @@ def test_run_that_leaves_a_process_fails_names_it_and_ends_it(tmp_path: Path) ->
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
     [number] = re.findall(r"the run has left process (\d+): .*time\.sleep\(50\)$", done.stdout, re.MULTILINE)
     eventually(lambda: int(number) not in processes_of(Path("/")))
+
+
+@pytest.mark.full("Drivers of their own")
+def test_spark_of_a_run_in_one_process_is_no_process_that_is_left(tmp_path: Path) -> None:
+    done = _run(_SPARK, tmp_path, "kit.fixtures.spark")
+    assert done.returncode == pytest.ExitCode.OK, done.stdout
 
 
 def test_kafka_python_leaves_no_socket_of_a_broker_that_is_gone() -> None:
@@ -133,14 +144,16 @@ def test_socket_that_kafka_python_forgets_is_closed_and_warns_nobody() -> None:
     assert not said
 
 
-def _run(tests: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+def _run(tests: str, tmp_path: Path, *fixtures: str) -> subprocess.CompletedProcess[str]:
     """Run these tests in a process of their own."""
     (tmp_path / "test_them.py").write_text(tests)
-    names = ("no:randomly", "no:cacheprovider", "kit.fixtures.leftovers", "kit.fixtures.temporary")
-    plugins = [argument for name in names for argument in ("-p", name)]
+    names = ("no:randomly", "no:cacheprovider", "kit.fixtures.leftovers", "kit.fixtures.temporary", *fixtures)
+    flags = [argument for name in names for argument in ("-p", name)]
+    for warning in ("error", "ignore::DeprecationWarning"):
+        flags += ["-W", warning]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", *plugins, f"--rootdir={tmp_path}", str(tmp_path)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        [sys.executable, "-m", "pytest", "-q", *flags, f"--rootdir={tmp_path}", str(tmp_path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False,
         env={**os.environ, "PYTHONPATH": str(REPO / "tests")},
     )  # fmt: skip
 
