@@ -111,9 +111,7 @@ def do(world: KillWorld, kill: Kill) -> None:
         died.append((Killed(kill.who, RANDOM_MOMENT), time.time()))
     else:
         chain = [_LEADS_TO[kill.point], kill.point] if kill.point in _LEADS_TO else [kill.point]
-        # Both at once: a recovery may be faster than this loop.
-        for point in chain:
-            world.arm(point)
+        world.arm(*chain)
         for point in chain:
             moment = world.await_struck(point)
             who = WORKER if point in IN_TASKS else WITH_SPARK if world.has_own_spark else PROGRAM

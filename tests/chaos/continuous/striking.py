@@ -74,14 +74,17 @@ def started_at(pid: int) -> str:
 
 
 def at(place: str, point: str) -> None:
-    """Die if this point is armed and nobody else has died for it."""
+    """Die if this point is armed and nobody else has died for it; arm the point that the file names first."""
     armed = Path(place, f"armed.{point}")
     try:
         # Before the claim: the test takes the file away as soon as it sees it.
         os.utime(armed)
+        following = armed.read_text()
         armed.rename(Path(place, f"struck.{point}"))
     except FileNotFoundError:
         return
+    if following:
+        Path(place, f"armed.{following}").touch()
     os.kill(os.getpid(), signal.SIGKILL)
 
 

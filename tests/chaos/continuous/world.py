@@ -152,9 +152,15 @@ class KillWorld:
         path.write_text(json.dumps(asdict(spec)))
         self._program = start_program("-m", "chaos.continuous.program", str(path), log=self.place / "log")
 
-    def arm(self, point: str) -> None:
-        """Have the process that comes to a point next die there."""
-        (self.place / f"armed.{point}").touch()
+    def arm(self, point: str, following: str = "") -> None:
+        """Have the process that comes to a point next die there, and then another one at the following point.
+
+        The following point is armed by the death: a recovery may be faster than this process, and a query that still
+        starts may come to the following point first.
+        """
+        unseen = self.place / f"arming.{point}"
+        unseen.write_text(following)
+        unseen.rename(self.place / f"armed.{point}")
 
     def await_struck(self, point: str) -> float:
         """Wait until a process has died at a point; return when."""
@@ -200,7 +206,11 @@ class KillWorld:
         before = len(self.ended())
         while not holds():
             if time.monotonic() > end or len(self.ended()) > before + 1:
-                raise AssertionError(f"{what} within {STEP_S:g} s, or queries end\n{self.ended()}\n{self.log}")
+                lives = self._program is not None and self._program.poll() is None
+                raise AssertionError(
+                    f"{what} within {STEP_S:g} s, or queries end; the program {'lives' if lives else 'is dead'}\n"
+                    f"{self.ended()}\n{self.log}"
+                )
             time.sleep(_POLL_S)
 
     def finish(self) -> None:
