@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from kit.fixtures.broker import TopicMaker
@@ -39,7 +40,11 @@ def test_batch_stream_sink_and_errors_work_on_spark_connect(
 ) -> None:
     source, target = make_topic(partitions=2), make_topic(partitions=2)
     produce(bootstrap_servers, source, [Record(b"k%d" % i, b"v%d" % i) for i in range(30)])
-    said = run_connect_program(_SCRIPT, bootstrap_servers, source, target, str(tmp_path), place=tmp_path)
+    # Not prepared: most programs of users have this Python, with the archive of PySpark first on its path.
+    python = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
+    said = run_connect_program(
+        _SCRIPT, bootstrap_servers, source, target, str(tmp_path), place=tmp_path, environment=python
+    )
     assert "batch 30 pyspark.sql.connect" in said
     assert "refused True" in said
     assert {(r.key, r.value) for r in consume(bootstrap_servers, target, 30)} == {
