@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyspark_kafka.continuous.state.row_codec import RowCodec
+from pyspark_kafka.continuous.state.timers import milliseconds
 from pyspark_kafka.errors import SchemaError, StateError, described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark_kafka.continuous.state.lane_state import LaneState
+    from pyspark_kafka.continuous.state.step_time import StepTime
 
 
 class StateByKey:
@@ -27,10 +29,11 @@ class StateByKey:
         states: of the lane.
         step: the number of the step.
         schema: the columns of a value.
+        time: its timers and its watermark; None if the step has no time mode.
     """
 
-    def __init__(self, states: LaneState, step: int, schema: pa.Schema) -> None:
-        self._states, self._step, self._schema = states, step, schema
+    def __init__(self, states: LaneState, step: int, schema: pa.Schema, time: StepTime | None = None) -> None:
+        self._states, self._step, self._schema, self._time = states, step, schema, time
         self._codec = RowCodec(schema)
 
     def get(self, keys: pa.Array) -> pa.RecordBatch:
@@ -79,6 +82,80 @@ class StateByKey:
         wanted = _key_bytes(keys)
         self._states.put_all(self._step, wanted, [None] * len(wanted))
 
+    def registerTimer(self, keys: pa.Array, expiryTimestampMs: Any) -> None:
+        """Set a timer for each of the keys. A key can have several timers; one that is set twice expires once.
+
+        `handleExpiredTimer` gets the timer when the clock, or the watermark, has reached its time.
+
+        Args:
+            keys: as for `get`.
+            expiryTimestampMs: a time for each key: milliseconds since 1970, or timestamps.
+
+        Raises:
+            SchemaError: the step has no time mode, a time cannot be cast or is null, or lengths differ.
+            StateError: a key is null, or too large.
+
+        Source: Spark `StatefulProcessorHandle.registerTimer`.
+        """
+        self._timed("registerTimer").set(*_timers(keys, expiryTimestampMs))
+
+    def deleteTimer(self, keys: pa.Array, expiryTimestampMs: Any) -> None:
+        """Delete timers. Timers that are not set, or have expired, are not an error.
+
+        Args:
+            keys: as for `get`.
+            expiryTimestampMs: as for `registerTimer`.
+
+        Raises:
+            SchemaError: as for `registerTimer`.
+            StateError: a key is null.
+
+        Source: Spark `StatefulProcessorHandle.deleteTimer`.
+        """
+        self._timed("deleteTimer").delete(*_timers(keys, expiryTimestampMs))
+
+    def getCurrentProcessingTimeInMs(self) -> int:
+        """Return the time of the executor's clock, in milliseconds since 1970.
+
+        Raises:
+            SchemaError: the step has no time mode.
+
+        Source: Spark `TimerValues.getCurrentProcessingTimeInMs`.
+        """
+        return self._timed("getCurrentProcessingTimeInMs").now_ms()
+
+    def getCurrentWatermarkInMs(self) -> int:
+        """Return the watermark of the rows' topic-partition (key group), in milliseconds since 1970.
+
+        It is 0 until the first rows have passed, and with processing time.
+
+        Raises:
+            SchemaError: the step has no time mode.
+
+        Source: Spark `TimerValues.getCurrentWatermarkInMs`.
+        """
+        return self._timed("getCurrentWatermarkInMs").watermark_ms or 0
+
+    def _timed(self, method: str) -> StepTime:
+        if self._time is None:
+            raise SchemaError(
+                f"A function called state.{method}(), and its step has no time mode. Nothing of this epoch was "
+                "committed.",
+                condition="STATE_USE_INVALID",
+                hint='Call .mapWithState(…, timeMode="ProcessingTime", handleExpiredTimer=function).',
+            )
+        return self._time
+
+
+def _timers(keys: pa.Array, times: Any) -> tuple[Sequence[bytes], Sequence[int]]:
+    wanted = _key_bytes(keys)
+    if isinstance(times, (pa.Array, pa.ChunkedArray)):
+        times = milliseconds(times)
+    found = _as_array(times, pa.field("expiryTimestampMs", pa.int64()))
+    if len(found) != len(wanted) or found.null_count:
+        raise _wrong(f"{len(wanted)} keys have {len(found)} times, of which {found.null_count} are null")
+    return wanted, found.to_pylist()
+
 
 def _key_bytes(keys: Any) -> Sequence[bytes]:
     if not isinstance(keys, (pa.Array, pa.ChunkedArray)):
@@ -109,7 +186,7 @@ def _as_array(values: Any, field: pa.Field) -> pa.Array:
         if not isinstance(values, pa.Array):
             return pa.array(values, field.type)
         return values if values.type == field.type else values.cast(field.type)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _wrong(f"column {field.name!r} cannot be cast to {field.type}: {error}") from error
 
 
@@ -117,5 +194,6 @@ def _wrong(reason: str) -> SchemaError:
     return SchemaError(
         f"A state was used in a wrong way: {reason}. Nothing of this epoch was committed.",
         condition="STATE_USE_INVALID",
-        hint="Call state.get(keys), state.update(keys, column=array, …) or state.remove(keys) with Arrow arrays.",
+        hint="Call state.get(keys), state.update(keys, column=array, …), state.remove(keys) or "
+        "state.registerTimer(keys, times) with Arrow arrays.",
     )

@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from heapq import merge
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -119,7 +120,7 @@ class LaneState:
         """
         if key_group is None and len(self._key_groups) == 1:
             key_group = self._key_groups[0]
-        if key_group not in self._key_groups:
+        if key_group not in self._committed:
             raise StateError(
                 f"The reader says that its rows belong to key group {key_group!r}; the plan has "
                 f"{', '.join(map(repr, self._key_groups))}. Nothing of this epoch was committed.",
@@ -128,6 +129,18 @@ class LaneState:
                 parameters={"key_group": key_group},
             )
         self._key_group = key_group
+
+    @property
+    def key_groups(self) -> Sequence[str]:
+        """Return the key groups of the lane."""
+        return self._key_groups
+
+    @property
+    def key_group(self) -> str:
+        """Return the key group that the next rows belong to."""
+        if self._key_group is None:
+            raise RuntimeError("a state was used before the first row")
+        return self._key_group
 
     def get_all(self, step: int, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the value of each key; None for those that have none."""
@@ -185,6 +198,16 @@ class LaneState:
             if self._changed_bytes > _MAX_CHANGED_BYTES:
                 PendingVersions("", self._files, self._flush()).write()
 
+    def keys(self, step: int) -> Iterator[bytes]:
+        """Return all keys that have a value, in their order; of a state without an age."""
+        prefix = self._slot(step).prefix
+        changed: dict[bytes, bytes | None] = {}
+        for newer in (self._merging, self._recent, self._changes):
+            changed.update(item for item in newer.items() if item[0].startswith(prefix))
+        stored = (key for key, _ in self._reader.items(prefix) if key not in changed)
+        added = sorted(key for key, value in changed.items() if value is not None)
+        return (key[_PREFIX.size :] for key in merge(stored, added))
+
     def begin_epoch(self, epoch: int) -> None:
         """Take note of the epoch to which changes belong."""
         if self._first_epoch < 0:
@@ -233,9 +256,7 @@ class LaneState:
         self._opened.close()
 
     def _slot(self, step: int) -> Slot:
-        if self._key_group is None:
-            raise RuntimeError("a state was used before the first row")
-        return self._slots[step, self._key_group]
+        return self._slots[step, self.key_group]
 
     def _version(self, parts: int) -> StateVersion:
         # Each commit has names of its own: the versions of those before it are committed.

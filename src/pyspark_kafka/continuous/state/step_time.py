@@ -1,0 +1,152 @@
+"""The time of one step with state: its timers and its watermark, by key group."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_kafka.continuous.state.timers import (
+    MIN_TIME_MS,
+    NearTimers,
+    first_after,
+    key_of,
+    milliseconds,
+    time_of,
+    timer_of,
+)
+from pyspark_kafka.toolkit import SplitRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark_kafka.continuous.state.lane_state import LaneState
+
+TIMERS = pa.schema([pa.field("key", pa.binary()), pa.field("expiryTimeInMs", pa.int64())])
+# Timers in memory of all key groups of a lane, and at least of each.
+_MAX_NEAR, _MIN_NEAR = 20_000, 100
+# Timers of one call of the function.
+_MAX_AT_ONCE = 4096
+# The watermark is beside the timers, which are longer.
+_WATERMARK = b""
+
+
+class StepTime:
+    """The timers of one step of a lane, and its watermarks if it has event time.
+
+    Timers and watermarks are a state like the values of the keys: they are part of the epoch in which they change.
+
+    Runs on: executor, on the thread of the functions.
+
+    Args:
+        states: of the lane.
+        step: the number of the state that has timers and watermarks.
+        delay_ms: how far a row may be behind the newest row of its key group; None for processing time.
+        now_ms: the clock.
+    """
+
+    def __init__(
+        self,
+        states: LaneState,
+        step: int,
+        delay_ms: int | None,
+        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+    ) -> None:
+        self._states, self._step, self._delay_ms, self.now_ms = states, step, delay_ms, now_ms
+        self._near: dict[str, NearTimers] = {}
+        self._watermarks: dict[str, int | None] = {}
+        # While the function of timers runs: the last timer that it got, and timers up to it that it has set.
+        self._expired: bytes | None = None
+        self._held: set[bytes] = set()
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """The watermark of the key group; None before its first row, and with processing time."""
+        key_group = self._states.key_group
+        if self._delay_ms is not None and key_group not in self._watermarks:
+            (found,) = self._states.get_all(self._step, [_WATERMARK])
+            self._watermarks[key_group] = None if found is None else int.from_bytes(found, "big", signed=True)
+        return self._watermarks.get(key_group)
+
+    def set(self, keys: Sequence[bytes], times_ms: Sequence[int]) -> None:
+        """Set timers; one that is set already is set once.
+
+        Raises:
+            StateError: a key is too large.
+        """
+        timers = [timer_of(*each) for each in zip(times_ms, keys, strict=True)]
+        self._states.put_all(self._step, timers, [b""] * len(timers))
+        last = self._expired
+        # Otherwise a function that sets the timer again that it got would never end.
+        self._held.update(timer for timer in timers if last is not None and timer <= last)
+        self._timers().add(timer for timer in timers if timer not in self._held)
+
+    def delete(self, keys: Sequence[bytes], times_ms: Sequence[int]) -> None:
+        """Delete timers. Timers that nobody has set are not an error."""
+        timers = [timer_of(*each) for each in zip(times_ms, keys, strict=True)]
+        self._states.put_all(self._step, timers, [None] * len(timers))
+        self._held.difference_update(timers)
+        self._timers().remove(timers)
+
+    def split(self, rows: pa.RecordBatch, event_time: str) -> SplitRows:
+        """Split rows by the watermark of their key group: a row below it is late, and so is a row without a time."""
+        times, watermark = milliseconds(rows.column(event_time)), self.watermark_ms
+        on_time = times.is_valid() if watermark is None else pc.greater_equal(times, watermark).fill_null(False)
+        if on_time.true_count == rows.num_rows:
+            return SplitRows(rows, rows.slice(0, 0))
+        return SplitRows(rows.filter(on_time), rows.filter(pc.invert(on_time)))
+
+    def advance(self, rows: pa.RecordBatch, event_time: str) -> None:
+        """Move the watermark of the key group after rows; never back."""
+        newest = pc.max(milliseconds(rows.column(event_time))).as_py()
+        if newest is None or self._delay_ms is None:
+            return
+        reached, before = max(newest - self._delay_ms, MIN_TIME_MS), self.watermark_ms
+        if before is None or reached > before:
+            self._watermarks[self._states.key_group] = reached
+            self._states.put_all(self._step, [_WATERMARK], [reached.to_bytes(8, "big", signed=True)])
+
+    def is_due(self) -> bool:
+        """Return whether a timer of any key group is due."""
+        for key_group in self._states.key_groups:
+            self._states.point_at(key_group)
+            end = self._end()
+            if end is not None and self._timers().is_due(end):
+                return True
+        return False
+
+    def expired(self) -> Iterator[pa.RecordBatch]:
+        """Return the timers that are due, key group by key group, in their order; each is deleted.
+
+        Timers that a function sets in the meantime follow if they are due, and later than the timers that it got.
+        """
+        for key_group in self._states.key_groups:
+            self._states.point_at(key_group)
+            end, near = self._end(), self._timers()
+            try:
+                while end is not None and (timers := near.take(end, _MAX_AT_ONCE)):
+                    self._states.put_all(self._step, timers, [None] * len(timers))
+                    self._expired = timers[-1]
+                    columns = [pa.array(map(key_of, timers), pa.binary()), pa.array(map(time_of, timers), pa.int64())]
+                    yield pa.RecordBatch.from_arrays(columns, schema=TIMERS)
+            finally:
+                near.add(self._held)
+                self._expired, self._held = None, set()
+
+    def _end(self) -> bytes | None:
+        """Return what sorts after the timers of the key group that are due; None if none can be."""
+        reached = self.now_ms() if self._delay_ms is None else self.watermark_ms
+        return None if reached is None else first_after(reached)
+
+    def _timers(self) -> NearTimers:
+        key_group = self._states.key_group
+        if key_group not in self._near:
+
+            def stored() -> Iterator[bytes]:
+                return (key for key in self._states.keys(self._step) if key != _WATERMARK and key not in self._held)
+
+            maximum = max(_MAX_NEAR // len(self._states.key_groups), _MIN_NEAR)
+            self._near[key_group] = NearTimers(stored, maximum)
+        return self._near[key_group]

@@ -1,0 +1,262 @@
+"""Timers and watermarks of a step: part of the state of their key group, and there again after a restart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.continuous.state import lane_state, step_time
+from pyspark_kafka.continuous.state.by_key import StateByKey
+from pyspark_kafka.continuous.state.lane_state import LaneState
+from pyspark_kafka.continuous.state.step_time import StepTime
+from pyspark_kafka.continuous.state.versions import StatePlan
+from pyspark_kafka.errors import SchemaError, StateError
+
+KEYS = pa.array([b"a", b"b"])
+
+
+class Lane:
+    """A lane with one step that has timers, from the versions of another one on."""
+
+    def __init__(self, place: Path, heads: Any = None, delay_ms: int | None = None, groups: Any = ("g", "h")) -> None:
+        self.now = 100
+        plan = StatePlan(str(place), f"r{len(heads or {})}", {0: groups}, heads or {}, (0, 0))
+        self.states = LaneState(plan, 0, 0)
+        self.states.begin_epoch(0 if heads is None else 1)
+        self.states.point_at("g")
+        self.time = StepTime(self.states, 1, delay_ms, lambda: self.now)
+        self.state = StateByKey(self.states, 0, pa.schema([("n", pa.int64())]), self.time)
+
+    def set(self, key: bytes, *times: int) -> None:
+        self.time.set([key] * len(times), times)
+
+    def fired(self, then: Callable[[int], Any] = lambda _: None) -> list[tuple[bytes, int]]:
+        found = []
+        for timers in self.time.expired():
+            for row in timers.to_pylist():
+                found.append((row["key"], row["expiryTimeInMs"]))
+                then(row["expiryTimeInMs"])
+        return found
+
+    def end(self) -> dict[str, str]:
+        pending = self.states.end_epoch()
+        pending.write()
+        return dict(json.loads(pending.text or "{}"))
+
+
+@pytest.fixture
+def open_lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Lane]]:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    lanes: list[Lane] = []
+
+    def opened(*given: Any, **named: Any) -> Lane:
+        lanes.append(Lane(tmp_path / "checkpoint", *given, **named))
+        return lanes[-1]
+
+    yield opened
+    for lane in lanes:
+        with closing(lane.states):
+            pass
+
+
+def test_timers_expire_once_the_clock_has_reached_them(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane()
+    lane.set(b"a", 120, 100, 120)
+    lane.set(b"b", 110)
+    lane.states.point_at("h")
+    lane.set(b"c", 101)
+    assert lane.time.is_due()
+    assert lane.fired() == [(b"a", 100)]
+    assert not lane.time.is_due()
+    lane.now = 110
+    assert lane.fired() == [(b"b", 110), (b"c", 101)]
+    lane.now = 1_000
+    assert lane.fired() == [(b"a", 120)]
+    assert lane.fired() == []
+
+
+def test_deleted_timer_does_not_expire(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane()
+    lane.state.registerTimer(KEYS, [50, 60])
+    lane.state.deleteTimer(KEYS, pa.array([50, 70]))
+    assert lane.fired() == [(b"b", 60)]
+
+
+def test_timers_are_those_of_the_committed_epoch_after_a_restart(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane()
+    lane.set(b"a", 90, 120)
+    lane.states.point_at("h")
+    lane.set(b"b", 95)
+    assert lane.fired() == [(b"a", 90), (b"b", 95)]
+    heads = lane.end()
+    lane.states.begin_epoch(1)
+    lane.now = 130
+    assert lane.fired() == [(b"a", 120)]
+    # That was not committed.
+    again = open_lane(heads)
+    again.now = 130
+    assert again.fired() == [(b"a", 120)]
+    assert again.fired() == []
+
+
+@pytest.mark.parametrize("bytes_in_memory", [1, 10**9])
+def test_timers_are_in_order_wherever_they_are_kept(
+    open_lane: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch, bytes_in_memory: int
+) -> None:
+    monkeypatch.setattr(lane_state, "_MAX_RECENT_BYTES", bytes_in_memory)
+    for name, value in (("_MAX_NEAR", 4), ("_MIN_NEAR", 2), ("_MAX_AT_ONCE", 3)):
+        monkeypatch.setattr(step_time, name, value)
+    lane = open_lane()
+    lane.now = 0
+    for epoch in range(4):
+        lane.states.begin_epoch(epoch)
+        lane.states.point_at("g")
+        lane.set(b"k", *range(epoch + 1, 60, 4))
+        lane.time.delete([b"k"], [epoch + 5])
+        lane.end()
+    lane.now = 30
+    left = [time for time in range(1, 60) if time not in range(5, 9)]
+    assert [time for _, time in lane.fired()] == [time for time in left if time <= 30]
+    lane.now = 1_000
+    assert [time for _, time in lane.fired()] == [time for time in left if time > 30]
+
+
+def test_timers_that_a_function_sets_expire_too(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane()
+    lane.set(b"a", 10)
+    # Up to now in the same turn, so that a timer that repeats catches up; others later.
+    assert [time for _, time in lane.fired(lambda time: lane.set(b"a", time + 30))] == [10, 40, 70, 100]
+    assert lane.fired() == []
+    lane.now = 130
+    assert lane.fired() == [(b"a", 130)]
+
+
+def test_timer_that_is_set_again_while_it_expires_waits_for_the_next_turn(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane()
+    lane.set(b"a", 10)
+    assert lane.fired(lambda time: lane.set(b"a", time, time - 5)) == [(b"a", 10)]
+    assert lane.time.is_due()
+    heads = lane.end()
+    assert lane.fired() == [(b"a", 5), (b"a", 10)]
+    assert open_lane(heads).fired() == [(b"a", 5), (b"a", 10)]
+
+
+def test_timers_that_are_set_again_wait_while_others_are_read_from_the_store(
+    open_lane: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_MAX_NEAR", "_MIN_NEAR", "_MAX_AT_ONCE"):
+        monkeypatch.setattr(step_time, name, 2)
+    lane = open_lane()
+    lane.set(b"a", *range(9))
+    every = [(b"a", time) for time in range(9)]
+    assert lane.fired(lambda time: lane.set(b"a", time)) == every
+    assert lane.fired() == every
+    assert lane.fired() == []
+
+
+def test_timer_that_is_set_again_and_deleted_while_it_expires_is_gone(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane()
+    lane.set(b"a", 10)
+
+    def set_and_delete(time: int) -> None:
+        lane.set(b"a", time)
+        lane.time.delete([b"a"], [time])
+
+    assert lane.fired(set_and_delete) == [(b"a", 10)]
+    assert lane.fired() == []
+
+
+def rows(*times: int | None, unit: str | None = None) -> pa.RecordBatch:
+    kind = pa.int64() if unit is None else pa.timestamp(unit, tz="UTC")
+    factor = {None: 1, "ms": 1, "us": 1_000}[unit]
+    return pa.RecordBatch.from_pydict({"t": pa.array([None if t is None else t * factor for t in times], kind)})
+
+
+@pytest.mark.parametrize("unit", [None, "ms", "us"])
+def test_watermark_is_the_newest_time_less_the_delay(open_lane: Callable[..., Lane], unit: Any) -> None:
+    lane = open_lane(delay_ms=10)
+    assert lane.state.getCurrentWatermarkInMs() == 0
+    assert lane.time.split(rows(1, None, unit=unit), "t").late.equals(rows(None, unit=unit))
+    lane.time.advance(rows(50, 70, None, unit=unit), "t")
+    lane.time.advance(rows(60, unit=unit), "t")
+    assert lane.state.getCurrentWatermarkInMs() == 60
+    split = lane.time.split(rows(60, 59, 61, None, unit=unit), "t")
+    assert split.on_time.equals(rows(60, 61, unit=unit))
+    assert split.late.equals(rows(59, None, unit=unit))
+    lane.time.advance(rows(None, unit=unit), "t")
+    assert lane.state.getCurrentWatermarkInMs() == 60
+
+
+def test_timers_of_event_time_wait_for_the_watermark_of_their_key_group(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane(delay_ms=10)
+    lane.set(b"a", 40, 41)
+    assert lane.fired() == []
+    lane.states.point_at("h")
+    lane.set(b"b", 40)
+    lane.states.point_at("g")
+    lane.time.advance(rows(50), "t")
+    assert lane.fired() == [(b"a", 40)]
+    lane.states.point_at("h")
+    lane.time.advance(rows(1_000), "t")
+    assert lane.fired() == [(b"b", 40)]
+
+
+def test_watermark_continues_after_a_restart(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane(delay_ms=10)
+    lane.time.advance(rows(50), "t")
+    again = open_lane(lane.end(), delay_ms=30)
+    # Another delay does not move it back.
+    again.time.advance(rows(60), "t")
+    assert again.state.getCurrentWatermarkInMs() == 40
+    again.time.advance(rows(80), "t")
+    assert again.state.getCurrentWatermarkInMs() == 50
+    again.states.point_at("h")
+    assert again.state.getCurrentWatermarkInMs() == 0
+
+
+def test_processing_time_is_that_of_the_clock(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane()
+    lane.now = 12_345
+    assert lane.state.getCurrentProcessingTimeInMs() == 12_345
+    assert lane.state.getCurrentWatermarkInMs() == 0
+
+
+def test_times_of_timers_may_be_timestamps(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane()
+    lane.state.registerTimer(KEYS, pa.chunked_array([pa.array([10_000, 20_999], pa.timestamp("us", tz="UTC"))]))
+    assert lane.fired() == [(b"a", 10), (b"b", 20)]
+
+
+@pytest.mark.parametrize("times", [[1], [1, None], ["soon", "late"], [2**63, 1]])
+def test_times_that_cannot_be_used_are_an_error(open_lane: Callable[..., Lane], times: Any) -> None:
+    lane = open_lane()
+    with pytest.raises(SchemaError) as caught:
+        lane.state.registerTimer(KEYS, times)
+    assert caught.value.condition == "STATE_USE_INVALID"
+    with pytest.raises(StateError) as missing:
+        lane.state.registerTimer(pa.array([b"a", None]), [1, 2])
+    assert missing.value.condition == "STATE_KEY_NULL"
+    assert lane.fired() == []
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda state: state.registerTimer(KEYS, [1, 2]),
+        lambda state: state.deleteTimer(KEYS, [1, 2]),
+        lambda state: state.getCurrentProcessingTimeInMs(),
+        lambda state: state.getCurrentWatermarkInMs(),
+    ],
+)
+def test_step_without_a_time_mode_has_no_timers(open_lane: Callable[..., Lane], use: Callable[[Any], Any]) -> None:
+    lane = open_lane()
+    lane.state._time = None
+    with pytest.raises(SchemaError, match="its step has no time mode") as caught:
+        use(lane.state)
+    assert caught.value.condition == "STATE_USE_INVALID"
