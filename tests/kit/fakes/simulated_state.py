@@ -32,7 +32,7 @@ from pyspark_kafka.continuous.task.stages import MapWithState
 from pyspark_kafka.errors import StateError
 
 KEYS = 3
-_SCHEMA = pa.schema({"partition": pa.string(), "number": pa.int64(), "count": pa.int64()})
+COUNTED = pa.schema({"partition": pa.string(), "number": pa.int64(), "count": pa.int64()})
 _STATE = pa.schema({"count": pa.int64()})
 # More epochs than lanes are ahead of the checkpoint.
 _EPOCHS_KEPT = 8
@@ -50,7 +50,7 @@ def count_by_key(rows: pa.RecordBatch, state: StateByKey) -> pa.RecordBatch:
         counts[key] += 1
         numbered.append(counts[key])
     state.update(pa.array(distinct), count=[counts[key] for key in distinct])
-    return pa.RecordBatch.from_arrays([*rows.columns, pa.array(numbered, pa.int64())], schema=_SCHEMA)
+    return pa.RecordBatch.from_arrays([*rows.columns, pa.array(numbered, pa.int64())], schema=COUNTED)
 
 
 class CountingBrokers(SimulatedBrokers):
@@ -89,7 +89,7 @@ class StatefulSimulation(TransactionalSimulation):
         new_lane: Callable[..., Lane] = Lane,
         **faults: Any,
     ) -> None:
-        step = MapWithState(count_by_key, _SCHEMA, _STATE, 0)
+        step = MapWithState(count_by_key, COUNTED, _STATE, 0)
         super().__init__(seed, **{"stages": [step], **faults})
         self.brokers: Any = CountingBrokers()
         # Lanes commit several times within an epoch more often.
@@ -144,8 +144,9 @@ class StatefulSimulation(TransactionalSimulation):
                 # A lane that fails; the next one may see more.
                 raise RunFailedError from error
             lane.states = {}
+            stages = self._stages.holding(state)
             lane.lane = self._new_lane(
-                lane.number, lane, self._stages.holding(state), self._writer_of(lane), lane, state,
+                lane.number, lane, stages, self._writer_of(lane), lane, state, has_timer_due=stages.has_timer_due,
                 epoch_s=lane.epoch_s or INTERVAL_MS / 1000, clock=lane.now_s,
             )  # fmt: skip
 

@@ -168,7 +168,7 @@ class ContinuousWriter(SparkNames):
         stream, schema = self._stream(f"{files.location}/sources/0")
         write = self._write(query_id, stream)
         if stages.with_state:
-            _check_state(stream, write, len(stages.with_state))
+            _check_state(stream, write, sum(len(step.kept) for step in stages.with_state))
         max_failures = self._number("maxFailures", 10_000, "3", minimum=0)
         names = QueryNames(query_id, str(uuid.uuid4()), self._name, frame.table.name(), self._table.name())
         plan = QueryPlan(
@@ -280,18 +280,18 @@ class ContinuousWriter(SparkNames):
         )
 
 
-def _check_state(stream: ContinuousStream, write: StreamingWrite, steps: int) -> None:
+def _check_state(stream: ContinuousStream, write: StreamingWrite, states: int) -> None:
     if type(stream).keyGroups is ContinuousStream.keyGroups:
         raise CapabilityError.missing_method(stream, "keyGroups", "CONTINUOUS_READ")
     if not isinstance(write, SupportsSourceOffsets):
         return
     if type(write).committedStates is SupportsSourceOffsets.committedStates:
         raise CapabilityError.missing_method(write, "committedStates", "STREAMING_WRITE")
-    if steps > MAX_COMMITTED_STATES:
+    if states > MAX_COMMITTED_STATES:
         raise CapabilityError(
-            f"The query has {steps} steps with state, and a position has room for the versions of "
+            f"The query has {states} states, of which timers are one, and a position has room for the versions of "
             f"{MAX_COMMITTED_STATES}. Nothing was read.",
             condition="STATE_NOT_TRANSACTIONAL",
             hint="Keep several columns in one state, or leave option deliveryGuarantee out.",
-            parameters={"steps": steps, "limit": MAX_COMMITTED_STATES},
+            parameters={"states": states, "limit": MAX_COMMITTED_STATES},
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion, directory_of
 from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, VersionFiles
-from pyspark_kafka.continuous.state.versions import StatePlan, StateVersions, fingerprint_of, schema_text
+from pyspark_kafka.continuous.state.versions import StatePlan, StateVersions, fingerprint_of
 from pyspark_kafka.errors import CheckpointError, ContractError, StateError, listed
 
 if TYPE_CHECKING:
@@ -40,9 +40,10 @@ class QueryStates:
     """
 
     def __init__(self, steps: Sequence[MapWithState], files: CheckpointFiles, epochs: EpochFiles) -> None:
-        self._ttls_ms = tuple(step.ttl_ms for step in steps)
+        kept = [each for step in steps for each in step.kept]
+        self._ttls_ms = tuple(ttl_ms for _, ttl_ms in kept)
         self._files, self._epochs = files, epochs
-        self._versions = StateVersions(tuple(schema_text(step.state_schema, step.ttl_ms) for step in steps), {})
+        self._versions = StateVersions(tuple(schema for schema, _ in kept), {})
         self._fingerprint = fingerprint_of(self._versions.schemas)
         self._seen_lanes: set[int] = set()
         # The directories of all key groups of the plan; None before one.

@@ -13,7 +13,7 @@ from pyspark_kafka.connector import SourceOffsetsWriter
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import LaneCommitted, LaneEnded, Moved, Started
 from pyspark_kafka.continuous.task.meter import LaneMeter
-from pyspark_kafka.continuous.task.stages import ended_early
+from pyspark_kafka.continuous.task.stages import TICK, ended_early
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,6 +59,7 @@ class Lane:
         new_writer: makes the writer of an epoch.
         driver: the connection to the driver.
         state: of the functions; None if they have none. The caller closes it.
+        has_timer_due: whether a timer of the functions is due.
         epoch_s: the length of the first epoch, for writers that keep positions.
         clock: monotonic seconds.
     """
@@ -72,6 +73,7 @@ class Lane:
         driver: DriverConnection,
         state: LaneState | None = None,
         *,
+        has_timer_due: Callable[[], bool] = lambda: False,
         epoch_s: float = float("inf"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -81,7 +83,7 @@ class Lane:
         self._new_writer = new_writer
         self._driver = driver
         self._meter = LaneMeter(reader)
-        self._state = state
+        self._state, self._has_timer_due = state, has_timer_due
         # Made for the first report that waits for its state.
         self._late: DeferredReports | None = None
         self._versions: PendingVersions | None = None
@@ -285,8 +287,16 @@ class Lane:
                 meter.read(batch.num_rows)
                 yield batch
                 meter.handed_over()
+                if self._has_timer_due():
+                    yield TICK
                 continue
             self._polled = True
+            if self._has_timer_due():
+                if not moved:
+                    # The state moves, and what functions make of it is to be committed.
+                    moved = True
+                    self._say_moved(epoch, patience)
+                yield TICK
             if threading.get_ident() == self._thread:
                 # A function may read ahead on a thread of its own, and a writer has one thread.
                 writer.flushNow()

@@ -106,6 +106,7 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
                     lambda epoch: writers.createWriter(number, attempt, epoch),
                     driver,
                     state,
+                    has_timer_due=stages.has_timer_due,
                     epoch_s=plan.epoch_s,
                 )
                 lane.run(plan.first_epoch)

@@ -9,12 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.continuous.state.by_key import StateByKey
+from pyspark_kafka.continuous.state.step_time import StepTime
+from pyspark_kafka.continuous.state.versions import schema_text
 from pyspark_kafka.errors import ContinuousQueryError, SchemaError, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyspark_kafka.continuous.state.lane_state import LaneState
+
+# Stands among batches where steps are to look at their timers; it is compared by identity, and has no rows.
+TICK = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
 
 
 class Stage(Protocol):
@@ -79,6 +84,28 @@ class MapBatches:
 
 
 @dataclass(frozen=True)
+class TimeMode:
+    """The timers of a step with state.
+
+    Attributes:
+        expired: the function of timers that are due.
+        event_time: the column with the time of a row; empty for the clock of the executor.
+        delay_ms: how far a row may be behind the newest row of its key group; None for the clock.
+        late: the function of rows that are later; None for the clock.
+    """
+
+    expired: Callable[[pa.RecordBatch, StateByKey], pa.RecordBatch | None]
+    event_time: str | None = None
+    delay_ms: int | None = None
+    late: Callable[[pa.RecordBatch], pa.RecordBatch | None] | None = None
+
+    @property
+    def text(self) -> str:
+        """Return what must be the same in the next run."""
+        return f"timers of {'processing' if self.event_time is None else 'event'} time"
+
+
+@dataclass(frozen=True)
 class MapWithState:
     """A function from batch and state to batch; None stands for no rows.
 
@@ -87,24 +114,58 @@ class MapWithState:
         schema: the columns that it returns.
         state_schema: the columns of a value.
         ttl_ms: after how long without an update a value is gone, in milliseconds; 0 for never.
+        time_mode: whether it has timers, and which clock they wait for.
         state: its state, in a task; None elsewhere.
+        time: its timers and watermarks, in a task that has them.
     """
 
     function: Callable[[pa.RecordBatch, StateByKey], pa.RecordBatch | None]
     schema: pa.Schema
     state_schema: pa.Schema
     ttl_ms: int
+    time_mode: TimeMode | None = None
     state: StateByKey | None = None
+    time: StepTime | None = None
+
+    @property
+    def kept(self) -> Sequence[tuple[str, int]]:
+        """Return what the checkpoint keeps: for each state its columns as text, and its `ttl_ms`."""
+        values = schema_text(self.state_schema, self.ttl_ms), self.ttl_ms
+        return [values] if self.time_mode is None else [values, (self.time_mode.text, 0)]
+
+    def holding(self, states: LaneState, number: int) -> MapWithState:
+        """Return the step with its state in a lane, from a number on."""
+        mode, time = self.time_mode, None
+        if mode is not None:
+            time = StepTime(states, number + 1, mode.delay_ms)
+        return replace(self, state=StateByKey(states, number, self.state_schema, time), time=time)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Return the function's batches, each looked at."""
-        state = self.state
+        mode, state, time = self.time_mode, self.state, self.time
         if state is None:
             raise RuntimeError("a step with a state was called without it")
         for batch in batches:
-            made = self.function(batch, state)
-            if made is not None:
-                yield checked_batch(made, self.schema, self.function)
+            if mode is None or time is None or mode.event_time is None:
+                yield from self._looked_at(self.function, self.function(batch, state))
+                continue
+            rows = time.split(batch, mode.event_time)
+            if rows.late.num_rows and mode.late is not None:
+                yield from self._looked_at(mode.late, mode.late(rows.late))
+            if rows.on_time.num_rows:
+                yield from self._looked_at(self.function, self.function(rows.on_time, state))
+            time.advance(batch, mode.event_time)
+
+    def expired(self) -> Iterator[pa.RecordBatch]:
+        """Return what the function of timers makes of those that are due."""
+        if self.time_mode is not None and self.time is not None and self.state is not None:
+            handle = self.time_mode.expired
+            for timers in self.time.expired():
+                yield from self._looked_at(handle, handle(timers, self.state))
+
+    def _looked_at(self, function: object, made: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
+        if made is not None:
+            yield checked_batch(made, self.schema, function)
 
 
 @dataclass(frozen=True)
@@ -141,10 +202,19 @@ class Stages:
     steps: Sequence[Stage]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Return what the last step makes of the batches."""
-        for step in self.steps:
-            batches = step(batches)
+        """Return what the last step makes of the batches.
+
+        Among them may be `TICK`, for steps with timers. No other step gets it.
+        """
+        timed = [number for number, step in enumerate(self.steps) if _time_of(step) is not None]
+        last = timed[-1] if timed else -1
+        for number, step in enumerate(self.steps):
+            batches = step(batches) if number > last else _with_ticks(step, batches, passes_on=number < last)
         return batches
+
+    def has_timer_due(self) -> bool:
+        """Return whether a timer of a step is due; then `TICK` is to come next."""
+        return any(time.is_due() for step in self.steps if (time := _time_of(step)) is not None)
 
     @property
     def with_state(self) -> Sequence[MapWithState]:
@@ -157,11 +227,27 @@ class Stages:
         number = 0
         for step in self.steps:
             if isinstance(step, MapWithState):
-                steps.append(replace(step, state=StateByKey(states, number, step.state_schema)))
-                number += 1
+                steps.append(step.holding(states, number))
+                number += len(step.kept)
             else:
                 steps.append(step)
         return Stages(steps)
+
+
+def _time_of(step: Stage) -> StepTime | None:
+    return step.time if isinstance(step, MapWithState) else None
+
+
+def _with_ticks(step: Stage, batches: Iterator[pa.RecordBatch], *, passes_on: bool) -> Iterator[pa.RecordBatch]:
+    """Apply a step to each batch alone, and let it look at its timers at each `TICK`."""
+    for batch in batches:
+        if batch is not TICK:
+            yield from step(iter((batch,)))
+            continue
+        if isinstance(step, MapWithState):
+            yield from step.expired()
+        if passes_on:
+            yield TICK
 
 
 def check_expression(condition: object) -> None:

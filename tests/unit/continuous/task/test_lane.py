@@ -23,6 +23,7 @@ from pyspark_kafka.connector import (
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import LaneCommitted, LaneEnded, Moved, Started
 from pyspark_kafka.continuous.task.lane import Lane
+from pyspark_kafka.continuous.task.stages import TICK
 from pyspark_kafka.errors import ContinuousQueryError, ContractError
 
 
@@ -289,6 +290,41 @@ def test_stop_within_an_epoch_aborts_it() -> None:
     script = Script(1, "end", 2, "stop")
     assert run(script) == ["commit 0", "close 0", "abort 1", "close 1"]
     assert len(script.reports) == 1
+
+
+def run_with_timers(script: Script, *due: bool) -> list[list[Any]]:
+    """Return what the functions of each epoch get; `due` says each time that the lane asks whether a timer is due."""
+    epochs: list[list[Any]] = []
+    left = list(due)
+
+    def noting(batches: Iterator[Any]) -> Iterator[Any]:
+        epochs.append([])
+        for batch in batches:
+            epochs[-1].append("tick" if batch is TICK else batch.column("n").to_pylist())
+            yield pa.RecordBatch.from_pydict({"n": [0]}) if batch is TICK else batch
+
+    lane: Any = Lane(
+        3, Reader(script), noting, lambda epoch: Writer(epoch, []), script,  # type: ignore[arg-type]
+        has_timer_due=lambda: left.pop(0),
+    )  # fmt: skip
+    lane.run(0)
+    assert not left
+    return epochs
+
+
+def test_functions_look_at_due_timers_after_rows_and_while_there_are_none() -> None:
+    script = Script(1, 2, None, None, "last")
+    assert run_with_timers(script, False, True, True, False, False) == [[[1], [2], "tick", "tick"]]
+
+
+def test_timer_that_is_due_moves_the_lane_though_no_row_came() -> None:
+    script = Script(None, None, "end", None, "last")
+    assert run_with_timers(script, True, True, False, False, False) == [["tick", "tick"], []]
+    assert [each for each in script.sent if isinstance(each, Moved)] == [Moved(3, 0)]
+    assert [(each.offset, each.message) for each in script.reports] == [
+        ("0", '{"numbers":[0,0]}'),
+        ("0", '{"numbers":[]}'),
+    ]
 
 
 @pytest.mark.parametrize("where", ["reader", "function"])

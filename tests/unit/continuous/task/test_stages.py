@@ -5,13 +5,27 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stages, Where
+from pyspark_kafka.continuous.state.lane_state import LaneState
+from pyspark_kafka.continuous.state.versions import StatePlan
+from pyspark_kafka.continuous.task.stages import (
+    TICK,
+    MapBatches,
+    MapInArrow,
+    MapWithState,
+    Select,
+    Stages,
+    TimeMode,
+    Where,
+)
 from pyspark_kafka.errors import ContinuousQueryError, SchemaError
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -107,3 +121,85 @@ def test_function_that_reads_all_its_input_may_return_less() -> None:
             yield from ()
 
     assert result(Stages((MapInArrow(held_back, SCHEMA), MapInArrow(none, SCHEMA))), rows(1), rows(2)) == []
+
+
+KEY = pa.array([b"k"])
+
+
+def at_next_ten(batch: pa.RecordBatch, state: Any) -> pa.RecordBatch:
+    """Set a timer for the next number that ends with 0."""
+    for number in batch.column("n").to_pylist():
+        state.registerTimer(KEY, [-(-number // 10) * 10])
+    return batch
+
+
+def times(timers: pa.RecordBatch, _: Any) -> pa.RecordBatch:
+    return rows(*timers.column("expiryTimeInMs").to_pylist())
+
+
+def negative(late: pa.RecordBatch) -> pa.RecordBatch:
+    return rows(*(-number for number in late.column("n").to_pylist()))
+
+
+EVENT_TIME = MapWithState(at_next_ten, SCHEMA, SCHEMA, 0, TimeMode(times, "n", 0, negative))
+
+
+@pytest.fixture
+def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LaneState]:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    with closing(LaneState(StatePlan(str(tmp_path / "c"), "a", {0: ("g",)}, {}, (0,) * 4), 0, 0)) as found:
+        found.begin_epoch(0)
+        found.point_at(None)
+        yield found
+
+
+def test_late_rows_and_timers_go_to_their_functions(states: LaneState) -> None:
+    stages = Stages([EVENT_TIME]).holding(states)
+    assert result(stages, rows(5, 12), TICK, rows(11, 13, 12), rows(1), rows(25)) == [
+        [5, 12], [10], [-11], [13, 12], [-1], [25],
+    ]  # fmt: skip
+    assert stages.has_timer_due()
+    assert result(stages, TICK) == [[20]]
+    assert not stages.has_timer_due()
+
+
+def test_timers_of_a_step_reach_those_after_it_and_no_other_function_gets_a_tick(states: LaneState) -> None:
+    seen: list[int] = []
+
+    def noted(batch: pa.RecordBatch) -> pa.RecordBatch:
+        seen.append(batch.num_rows)
+        return batch
+
+    notes = MapBatches(noted, SCHEMA)
+    steps: list[Any] = [
+        notes,
+        EVENT_TIME,
+        Where(pc.field("n") >= 10),
+        notes,
+        EVENT_TIME,
+        notes,
+        MapInArrow(held_back, SCHEMA),
+    ]
+    stages = Stages(steps).holding(states)
+    # The timer of the first step comes after its row 21 was seen by the second one.
+    assert result(stages, rows(5), TICK, rows(21), TICK) == [[21], [-10]]
+    assert seen == [1, 1, 1, 1, 1, 1]
+
+
+def test_function_of_timers_or_of_late_rows_may_return_nothing_or_is_named(states: LaneState) -> None:
+    mode = TimeMode(lambda *_: None, "n", 0, lambda _: None)
+    assert result(Stages([replace(EVENT_TIME, time_mode=mode)]).holding(states), rows(10), TICK, rows(9)) == [[10]]
+
+    def wrong(*_: Any) -> Any:
+        return rows(1).rename_columns(["m"])
+
+    for given in (TimeMode(wrong, "n", 0, negative), TimeMode(times, "n", 0, wrong)):
+        stages = Stages([replace(EVENT_TIME, time_mode=given)]).holding(states)
+        with pytest.raises(SchemaError, match=r"Function .*wrong returned the columns m int64"):
+            list(stages(iter([rows(20), TICK, rows(1)])))
+
+
+def test_step_with_timers_keeps_two_states() -> None:
+    assert EVENT_TIME.kept == [("n int64", 0), ("timers of event time", 0)]
+    assert replace(EVENT_TIME, time_mode=TimeMode(times)).kept[1:] == [("timers of processing time", 0)]
+    assert replace(EVENT_TIME, time_mode=None, ttl_ms=5).kept == [("n int64; with age", 5)]
