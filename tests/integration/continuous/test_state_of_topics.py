@@ -115,7 +115,7 @@ def test_function_of_the_page_counts(
     topics = Topics(bootstrap_servers, make_topic(partitions=4), make_topic(), tmp_path / "checkpoint")
     topics.add(30)
     produce(bootstrap_servers, topics.source, [Record(None, b"without a key")])
-    _, program = re.findall(r"```python\n(.*?)```", (REPO / "docs" / "continuous.md").read_text(), re.DOTALL)
+    _, program, _ = re.findall(r"```python\n(.*?)```", (REPO / "docs" / "continuous.md").read_text(), re.DOTALL)
     names: dict[str, Any] = {"rows": topics.read(spark)}
     exec(program, names)  # noqa: S102 - our own text
     query = topics.write(names["counts"], 2)

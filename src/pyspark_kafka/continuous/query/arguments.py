@@ -69,19 +69,20 @@ def as_arrow_schema(schema: Schema) -> pa.Schema:
     return arrow_schema(parsed)
 
 
-def interval_ms(text: str, problem: str | None = None) -> int:
+def interval_ms(text: str, problem: str | None = None, *, minimum: int = 1) -> int:
     """Return the milliseconds of an interval such as "1 second", "500 ms", "2 minutes".
 
     Args:
         text: the interval.
         problem: what the error says; that it is not a length of an epoch if None.
+        minimum: of the number.
 
     Raises:
-        OptionError: it is none, or is 0.
+        OptionError: it is none, or is below `minimum`.
     """
     found = _INTERVAL.fullmatch(text) if isinstance(text, str) else None
     unit = None if found is None else _UNITS_MS.get(found[2].lower())
-    if found is None or unit is None or int(found[1]) == 0:
+    if found is None or unit is None or int(found[1]) < minimum:
         raise OptionError(
             problem or f"{text!r} is not a length of an epoch.",
             condition="OPTION_INVALID",

@@ -14,6 +14,7 @@ from pyspark_kafka.connector import SupportsRead, Table, TableCapability
 from pyspark_kafka.continuous.query.arguments import as_arrow_schema, interval_ms, table_of, text_of
 from pyspark_kafka.continuous.query.frame_plan import FramePlan
 from pyspark_kafka.continuous.query.spark_names import FRAME_HINTS, READER_HINTS, SparkNames
+from pyspark_kafka.continuous.query.time_modes import check_event_time, time_mode
 from pyspark_kafka.continuous.query.writer import ContinuousWriter
 from pyspark_kafka.continuous.state.row_codec import RowCodec
 from pyspark_kafka.continuous.task.stages import (
@@ -152,6 +153,9 @@ class ContinuousFrame(FramePlan, SparkNames):
         state_schema: Schema,
         *,
         ttl: str | None = None,
+        timeMode: str = "None",
+        handleExpiredTimer: Callable[[pa.RecordBatch, StateByKey], pa.RecordBatch | None] | None = None,
+        handleLateRows: Callable[[pa.RecordBatch], pa.RecordBatch | None] | None = None,
     ) -> ContinuousFrame:
         """Apply a function to each Arrow batch and to values by key that it reads and changes.
 
@@ -169,13 +173,20 @@ class ContinuousFrame(FramePlan, SparkNames):
             state_schema: the columns of a value: booleans, integers, floats, dates, timestamps, strings, binaries.
             ttl: how long a value stays after its last update, such as "1 hour", by the clocks of the executors; None
                 keeps it until it is removed.
+            timeMode: which clock timers wait for: "ProcessingTime" for that of the executor, "EventTime" for the
+                watermark of `withWatermark`; "None" for no timers. Case does not matter.
+            handleExpiredTimer: `(timers, state) -> rows`, with the columns of `schema`; None for no rows. `timers` is
+                a batch with the columns key and expiryTimeInMs, in the order of the times.
+            handleLateRows: `(rows) -> rows`, with the columns of `schema`: of rows whose time is below the watermark,
+                which `func` does not get. `lambda rows: None` drops them, as Spark does. With "EventTime" only.
 
         Raises:
             CapabilityError: the step comes after one of `mapInArrow`, which may hold rows back.
-            SchemaError: a column of the state has a type that cannot be kept.
-            OptionError: `ttl` is not a span of time.
+            SchemaError: a column of the state has a type that cannot be kept, or the column of the watermark is gone.
+            OptionError: `ttl` is not a span of time, `timeMode` is unknown, or a function or the watermark is missing
+                for it, or has no meaning with it.
 
-        Source: Spark `transformWithState`, `TTLConfig`.
+        Source: Spark `transformWithState`, `TTLConfig`, `StatefulProcessor.handleExpiredTimer`.
         """
         if any(isinstance(step, MapInArrow) for step in self.steps):
             raise CapabilityError(
@@ -186,7 +197,28 @@ class ContinuousFrame(FramePlan, SparkNames):
             )
         made, kept = as_arrow_schema(schema), as_arrow_schema(state_schema)
         RowCodec(kept)
-        return self._with(MapWithState(func, made, kept, interval_ms(ttl) if ttl is not None else 0), made)
+        mode = time_mode(timeMode, self.watermark, self.schema, handleExpiredTimer, handleLateRows)
+        return self._with(MapWithState(func, made, kept, interval_ms(ttl) if ttl is not None else 0, mode), made)
+
+    def withWatermark(self, eventTime: str, delayThreshold: str) -> ContinuousFrame:
+        """Set the time of a row for steps of `mapWithState` with `timeMode="EventTime"`.
+
+        The watermark of a topic-partition (a key group) is the newest time of its rows, less the delay. Rows of a
+        topic-partition that is behind others are not late.
+
+        Args:
+            eventTime: a column with timestamps, or with milliseconds since 1970 as a bigint.
+            delayThreshold: how far a row may be behind the newest row of its topic-partition, such as "10 seconds".
+
+        Raises:
+            SchemaError: there is no such column, or it has another type.
+            OptionError: `delayThreshold` is not a span of time.
+
+        Source: Spark `DataFrame.withWatermark`.
+        """
+        check_event_time(eventTime, self.schema)
+        problem = f"{delayThreshold!r} is not a span of time."
+        return replace(self, watermark=(eventTime, interval_ms(delayThreshold, problem, minimum=0)))
 
     def where(self, condition: pc.Expression) -> ContinuousFrame:
         """Keep the rows for which an Arrow expression is true, such as `pyarrow.compute.field("value").is_valid()`.

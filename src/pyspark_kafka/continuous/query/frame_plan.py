@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.connector import SupportsRead
     from pyspark_kafka.continuous.run.plan import QueryPlan
-    from pyspark_kafka.continuous.task.stages import Stage
+    from pyspark_kafka.continuous.task.stages import Stage, TimeMode
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class FramePlan:
         steps: the functions.
         loaded: the columns before them, as they were when the read was loaded: a schema registry may have others by
             now. None: to be asked of the table.
+        watermark: the column with the time of a row, and how many milliseconds late a row may be; None without
+            `withWatermark`.
     """
 
     spark: SparkSession
@@ -39,6 +41,7 @@ class FramePlan:
     schema: pa.Schema
     steps: tuple[Stage, ...] = ()
     loaded: pa.Schema | None = None
+    watermark: tuple[str, int] | None = None
 
     @property
     def read_schema(self) -> pa.Schema:
@@ -75,6 +78,9 @@ def _step(step: Stage) -> str:
     schema: pa.Schema | None = getattr(step, "schema", None)
     kept: pa.Schema | None = getattr(step, "state_schema", None)
     state = "" if kept is None else f"; state: {_columns(kept)}"
+    mode: TimeMode | None = getattr(step, "time_mode", None)
+    if mode is not None:
+        state += f"; {mode.text}"
     return f"{type(step).__name__} {name}" + ("" if schema is None else f": {_columns(schema)}{state}")
 
 

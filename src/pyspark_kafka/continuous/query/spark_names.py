@@ -50,7 +50,7 @@ FRAME_HINTS = {
         "Use mapWithState, with a function of Arrow batches and state.",
     ),
     **dict.fromkeys(
-        ("groupBy", "agg", "join", "union", "distinct", "dropDuplicates", "withWatermark", "orderBy", "limit"),
+        ("groupBy", "agg", "join", "union", "distinct", "dropDuplicates", "orderBy", "limit"),
         _MICRO_BATCHES,
     ),
     "columns": "Use schema.names.",

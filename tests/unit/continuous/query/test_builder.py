@@ -23,7 +23,7 @@ from pyspark_kafka.continuous.query import writer as writer_module
 from pyspark_kafka.continuous.query.arguments import as_arrow_schema, interval_ms
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
-from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Where
+from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, MapWithState, Select, TimeMode, Where
 from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError, SchemaError
 
 SESSION: Any = SimpleNamespace(conf={"spark.master": "local[2]"}, session_id="session")
@@ -115,6 +115,62 @@ def test_schema_may_be_sparks_or_arrows(schema: Any) -> None:
 def test_other_schemas_are_refused(schema: Any) -> None:
     with pytest.raises(TypeError, match="a schema is DDL text, a StructType or an Arrow schema"):
         as_arrow_schema(schema)
+
+
+def timed(rows: ContinuousFrame, **more: Any) -> ContinuousFrame:
+    return rows.mapWithState(with_state, SCHEMA, NUMBERS, **more)
+
+
+def test_step_has_the_clock_of_its_time_mode() -> None:
+    assert timed(frame(), timeMode="none").steps == timed(frame()).steps
+    (clock,) = timed(frame(), timeMode="processingTime", handleExpiredTimer=with_state).steps
+    rows = frame().withWatermark("n", "0 seconds").where(pc.field("n") > 1).withWatermark("n", "2 minutes")
+    _, event = timed(rows, timeMode="EventTime", handleExpiredTimer=with_state, handleLateRows=first).steps
+    assert isinstance(clock, MapWithState)
+    assert isinstance(event, MapWithState)
+    assert clock.time_mode == TimeMode(with_state)
+    assert event.time_mode == TimeMode(with_state, "n", 120_000, first)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"timeMode": "wall"}, "timeMode is 'wall', which is not a time mode."),
+        ({"timeMode": None}, "timeMode is None"),
+        ({"timeMode": "ProcessingTime"}, "has timeMode 'ProcessingTime' and no handleExpiredTimer"),
+        ({"handleExpiredTimer": with_state}, "has timeMode 'None' and a handleExpiredTimer"),
+        ({"handleLateRows": first}, "has timeMode 'None' and a handleLateRows"),
+        (
+            {"timeMode": "ProcessingTime", "handleExpiredTimer": with_state, "handleLateRows": first},
+            "has timeMode 'ProcessingTime' and a handleLateRows",
+        ),
+        (
+            {"timeMode": "EventTime", "handleExpiredTimer": with_state},
+            "has timeMode 'EventTime' and no handleLateRows",
+        ),
+        (
+            {"timeMode": "EventTime", "handleExpiredTimer": with_state, "handleLateRows": first},
+            "has timeMode 'EventTime', and its rows have no watermark",
+        ),
+    ],
+)
+def test_time_mode_without_what_it_needs_is_refused(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        timed(frame(), **given)
+    assert text in str(caught.value)
+    assert "Hint: " in str(caught.value)
+
+
+def test_column_that_cannot_be_the_time_of_a_row_is_refused() -> None:
+    for column in ("file", "more"):
+        with pytest.raises(SchemaError, match=f"Column '{column}' cannot be the time of a row") as caught:
+            frame().withWatermark(column, "1 second")
+        assert caught.value.condition == "EVENT_TIME_INVALID"
+    with pytest.raises(OptionError, match="'soon' is not a span of time"):
+        frame().withWatermark("n", "soon")
+    rows = frame().withWatermark("n", "1 second").select("file")
+    with pytest.raises(SchemaError, match="Column 'n' cannot be the time of a row: there is no such column"):
+        timed(rows, timeMode="EventTime", handleExpiredTimer=with_state, handleLateRows=first)
 
 
 # Writer
