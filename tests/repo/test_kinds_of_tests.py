@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -131,6 +132,21 @@ def test_time_in_which_a_busy_machine_held_a_test_back_does_not_count() -> None:
         guard.setattr(kinds, "_held_back_s", lambda: next(held_back))
         guard.setattr(kinds, "MAX_PLAIN_S", -900.0)
         run_as("plain", nothing)
+
+
+def test_time_in_which_threads_of_a_test_were_held_back_does_not_count() -> None:
+    def in_a_thread() -> None:
+        thread = threading.Thread(target=nothing)
+        thread.start()
+        thread.join()
+
+    this_thread = threading.get_ident()
+    with pytest.MonkeyPatch.context() as guard:
+        guard.setattr(kinds, "_held_back_s", lambda: 0.0 if threading.get_ident() == this_thread else 1000.0)
+        guard.setattr(kinds, "MAX_PLAIN_S", -900.0)
+        run_as("plain", in_a_thread)
+        with pytest.raises(AssertionError, match="the test took"):
+            run_as("plain", nothing)
 
 
 def test_half_of_the_cpu_time_of_a_test_counts() -> None:
