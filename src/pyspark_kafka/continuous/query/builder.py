@@ -17,6 +17,7 @@ from pyspark_kafka.continuous.query.spark_names import FRAME_HINTS, READER_HINTS
 from pyspark_kafka.continuous.query.time_modes import check_event_time, time_mode
 from pyspark_kafka.continuous.query.writer import ContinuousWriter
 from pyspark_kafka.continuous.state.row_codec import RowCodec
+from pyspark_kafka.continuous.task.first_rows import FirstRows
 from pyspark_kafka.continuous.task.stages import (
     MapBatches,
     MapInArrow,
@@ -29,7 +30,7 @@ from pyspark_kafka.continuous.task.stages import (
 from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow.compute as pc
     from pyspark.sql import SparkSession
@@ -220,6 +221,38 @@ class ContinuousFrame(FramePlan, SparkNames):
         problem = f"{delayThreshold!r} is not a span of time."
         return replace(self, watermark=(eventTime, interval_ms(delayThreshold, problem, minimum=0)))
 
+    def dropDuplicatesWithinWatermark(
+        self, subset: Sequence[str], *, handleLateRows: Callable[[pa.RecordBatch], pa.RecordBatch | None]
+    ) -> ContinuousFrame:
+        """Keep the first row of each key, until the watermark has reached its time plus the delay of the watermark.
+
+        A key is known within its topic-partition (its key group): let all rows of a key be in one, as Kafka's producers
+        do by the key of the record.
+
+        Args:
+            subset: the columns that duplicates have in common, with types of the columns of a state. Nulls are equal.
+            handleLateRows: as for `mapWithState`, with the columns of this frame.
+
+        Raises:
+            CapabilityError: the step comes after one of `mapInArrow`, which may hold rows back.
+            SchemaError: there is no such column, none was named, or its type cannot be kept; or the column of the
+                watermark is gone.
+            OptionError: the rows have no watermark.
+
+        Source: Spark `DataFrame.dropDuplicatesWithinWatermark`.
+        """
+        event_time, delay_ms = self.watermark or ("", 0)
+        first = FirstRows(self._fields("dropDuplicatesWithinWatermark", subset), event_time, delay_ms)
+        RowCodec(first.key)
+        return self.mapWithState(
+            first,
+            self.schema,
+            FirstRows.state_schema,
+            timeMode="EventTime",
+            handleExpiredTimer=first.forget,
+            handleLateRows=handleLateRows,
+        )
+
     def where(self, condition: pc.Expression) -> ContinuousFrame:
         """Keep the rows for which an Arrow expression is true, such as `pyarrow.compute.field("value").is_valid()`.
 
@@ -235,17 +268,7 @@ class ContinuousFrame(FramePlan, SparkNames):
         Raises:
             SchemaError: there is no such column, or none was named.
         """
-        missing = [name for name in columns if name not in self.schema.names]
-        if missing or not columns:
-            raise SchemaError(
-                f"There is no column {', '.join(map(repr, missing))}; the columns are {', '.join(self.schema.names)}."
-                if missing
-                else "select() was called without a column.",
-                condition="COLUMN_NOT_FOUND",
-                hint="Name columns of the input.",
-            )
-        fields = [self.schema.field(name) for name in columns]
-        return self._with(Select(tuple(columns)), pa.schema(fields))
+        return self._with(Select(tuple(columns)), self._fields("select", columns))
 
     @property
     def writeStream(self) -> ContinuousWriter:
@@ -261,6 +284,18 @@ class ContinuousFrame(FramePlan, SparkNames):
         """The former name of `writeStream`."""
         _warn_of_name("write_stream", "writeStream")
         return self.writeStream
+
+    def _fields(self, method: str, columns: Sequence[str]) -> pa.Schema:
+        missing = [name for name in columns if name not in self.schema.names]
+        if missing or not columns:
+            raise SchemaError(
+                f"There is no column {', '.join(map(repr, missing))}; the columns are {', '.join(self.schema.names)}."
+                if missing
+                else f"{method}() was called without a column.",
+                condition="COLUMN_NOT_FOUND",
+                hint="Name columns of the input.",
+            )
+        return pa.schema([self.schema.field(name) for name in columns])
 
     def _with(self, step: Stage, schema: pa.Schema) -> ContinuousFrame:
         return replace(self, steps=(*self.steps, step), schema=schema)

@@ -50,9 +50,10 @@ FRAME_HINTS = {
         "Use mapWithState, with a function of Arrow batches and state.",
     ),
     **dict.fromkeys(
-        ("groupBy", "agg", "join", "union", "distinct", "dropDuplicates", "orderBy", "limit"),
+        ("groupBy", "agg", "join", "union", "distinct", "orderBy", "limit"),
         _MICRO_BATCHES,
     ),
+    "dropDuplicates": "Use dropDuplicatesWithinWatermark.",
     "columns": "Use schema.names.",
     "printSchema": "Use schema.",
 }

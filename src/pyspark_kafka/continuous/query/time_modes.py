@@ -59,7 +59,7 @@ def time_mode(
         return TimeMode(expired)
     if watermark is None:
         raise _conflict(
-            "mapWithState() has timeMode 'EventTime', and its rows have no watermark.",
+            "The rows have no watermark, and a function with event time needs one.",
             'Call .withWatermark("timestamp", "10 seconds") before it.',
         )
     event_time, delay_ms = watermark

@@ -23,6 +23,7 @@ from pyspark_kafka.continuous.query import writer as writer_module
 from pyspark_kafka.continuous.query.arguments import as_arrow_schema, interval_ms
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
+from pyspark_kafka.continuous.task.first_rows import FirstRows
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, MapWithState, Select, TimeMode, Where
 from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError, SchemaError
 
@@ -150,7 +151,7 @@ def test_step_has_the_clock_of_its_time_mode() -> None:
         ),
         (
             {"timeMode": "EventTime", "handleExpiredTimer": with_state, "handleLateRows": first},
-            "has timeMode 'EventTime', and its rows have no watermark",
+            "The rows have no watermark, and a function with event time needs one.",
         ),
     ],
 )
@@ -171,6 +172,32 @@ def test_column_that_cannot_be_the_time_of_a_row_is_refused() -> None:
     rows = frame().withWatermark("n", "1 second").select("file")
     with pytest.raises(SchemaError, match="Column 'n' cannot be the time of a row: there is no such column"):
         timed(rows, timeMode="EventTime", handleExpiredTimer=with_state, handleLateRows=first)
+
+
+def test_duplicates_are_dropped_by_a_step_with_the_time_of_the_watermark() -> None:
+    rows = frame().withWatermark("n", "2 seconds")
+    (step,) = rows.dropDuplicatesWithinWatermark(["file"], handleLateRows=first).steps
+    assert isinstance(step, MapWithState)
+    assert step.schema == rows.schema
+    function = step.function
+    assert function == FirstRows(pa.schema([rows.schema.field("file")]), "n", 2_000)
+    assert isinstance(function, FirstRows)
+    assert step.time_mode == TimeMode(function.forget, "n", 2_000, first)
+
+
+def test_duplicates_that_cannot_be_dropped_are_refused() -> None:
+    rows = frame().withWatermark("n", "2 seconds")
+    for columns, text in (
+        (["file", "more"], "There is no column 'more'"),
+        ([], "dropDuplicatesWithinWatermark() was called without a column"),
+    ):
+        with pytest.raises(SchemaError, match=re.escape(text)):
+            rows.dropDuplicatesWithinWatermark(columns, handleLateRows=first)
+    with pytest.raises(OptionError, match="The rows have no watermark"):
+        frame().dropDuplicatesWithinWatermark(["file"], handleLateRows=first)
+    lists = rows.mapBatches(first, pa.schema([("n", pa.int64()), ("file", pa.list_(pa.int64()))]))
+    with pytest.raises(SchemaError, match="column 'file' has type list"):
+        lists.dropDuplicatesWithinWatermark(["file"], handleLateRows=first)
 
 
 # Writer

@@ -1,0 +1,65 @@
+"""The first row of each key: duplicates of any batch are left out until the watermark has passed the first one."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.continuous.state.lane_state import LaneState
+from pyspark_kafka.continuous.state.versions import StatePlan
+from pyspark_kafka.continuous.task.first_rows import FirstRows
+from pyspark_kafka.continuous.task.stages import TICK, MapWithState, Stages, TimeMode
+
+SCHEMA = pa.schema([("id", pa.string()), ("part", pa.int32()), ("t", pa.timestamp("us", tz="UTC")), ("n", pa.int64())])
+DELAY_MS = 10
+
+
+def rows(*given: tuple[str | None, int | None, int, int]) -> pa.RecordBatch:
+    columns = [list(column) for column in zip(*given, strict=True)]
+    columns[2] = [datetime.fromtimestamp(time_ms / 1000, timezone.utc) for time_ms in columns[2]]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(*each) for each in zip(columns, SCHEMA.types, strict=True)], schema=SCHEMA
+    )
+
+
+def dropped(_: pa.RecordBatch) -> None:
+    """Late rows are not in these tests."""
+
+
+@pytest.fixture
+def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stages]:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    first = FirstRows(pa.schema(list(SCHEMA)[:2]), "t", DELAY_MS)
+    step = MapWithState(first, SCHEMA, FirstRows.state_schema, 0, TimeMode(first.forget, "t", DELAY_MS, dropped))
+    with closing(LaneState(StatePlan(str(tmp_path / "c"), "a", {0: ("g",)}, {}, (0, 0)), 0, 0)) as states:
+        states.begin_epoch(0)
+        states.point_at(None)
+        yield Stages(pickle.loads(pickle.dumps([step]))).holding(states)  # noqa: S301 - our own
+
+
+def passed(stages: Stages, *batches: Any) -> list[list[int]]:
+    return [batch.column("n").to_pylist() for batch in stages(iter(batches))]
+
+
+def test_duplicates_are_rows_with_equal_columns_of_the_key(stages: Stages) -> None:
+    first = rows(("a", 1, 1, 0), ("a", 2, 2, 1), ("a", 1, 3, 2), ("", 1, 3, 3), (None, 1, 3, 4), (None, None, 3, 5))
+    assert passed(stages, first) == [[0, 1, 3, 4, 5]]
+    assert passed(stages, rows(("a", 2, 4, 6), ("b", 2, 4, 7), (None, 1, 4, 8), ("b", 2, 4, 9))) == [[7]]
+    assert passed(stages, rows(("b", 2, 4, 10))) == []
+
+
+def test_key_passes_again_once_the_watermark_has_reached_its_time_plus_the_delay(stages: Stages) -> None:
+    assert passed(stages, rows(("a", 1, 100, 0)), TICK, rows(("b", 1, 119, 1)), TICK, rows(("a", 1, 119, 2))) == [
+        [0], [1],
+    ]  # fmt: skip
+    # A duplicate does not make the key last longer.
+    assert passed(stages, rows(("c", 1, 120, 3)), TICK, rows(("a", 1, 121, 4)), TICK, rows(("a", 1, 122, 5))) == [
+        [3], [4],
+    ]  # fmt: skip
