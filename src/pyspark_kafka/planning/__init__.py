@@ -2,8 +2,8 @@
 
 Entry points: `plan_ranges` for a micro-batch, `open_ends.split_planned` for a batch read, `plan_continuous` for a
 continuous read.
-Invariant: pure. Offsets of brokers and values of options come in as plain mappings and numbers, so a plan is a function
-of its arguments.
+Invariant: pure. Offsets of brokers and values of options are passed as plain mappings and numbers, so a plan is a
+function of its arguments.
 """
 
 from pyspark_kafka.planning.available_now import check_available_now

@@ -24,7 +24,7 @@ def check_available_now(
 ) -> None:
     """Raise if the end of a micro-batch does not fit the snapshot of the run, or the logs as they are now.
 
-    Always an error, whatever `failOnDataLoss` says: an available-now run promises to end at its snapshot.
+    Always an error, for any value of `failOnDataLoss`: an available-now run must end at its snapshot.
 
     Args:
         end: the end of the micro-batch.

@@ -1,4 +1,4 @@
-"""Where a micro-batch with a limit of bytes ends in each partition. Pure."""
+"""The ends of a micro-batch with a limit of bytes. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def byte_limit(
     """Share `limit` bytes among partitions, each in proportion to its waiting bytes.
 
     The size of an offset is estimated: the bytes of a partition's log divided by the offsets in it. So the sum is near
-    the limit if records have similar sizes, and differs from it as much as their sizes vary. A partition with waiting
+    the limit if records have similar sizes, and differs more if their sizes vary. A partition with waiting
     offsets always advances by at least one.
 
     Args:

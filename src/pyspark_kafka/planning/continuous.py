@@ -1,4 +1,4 @@
-"""Where the ranges of a continuous read start and end, and which of them share a task. Pure."""
+"""The starts and ends of a continuous read, and the partitions that share a task. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContinuousPlan:
-    """What a continuous read reads until it is planned again.
+    """The plan of a continuous read, until it is planned again.
 
     Attributes:
         starts: where each partition starts, sorted.
-        findings: what is lost; the starts leave it out.
+        findings: the lost records, which the starts leave out.
     """
 
     starts: Mapping[TopicPartition, int]
@@ -35,13 +35,13 @@ def plan_continuous(
 ) -> ContinuousPlan:
     """Plan to read from `start` on.
 
-    New partitions start at their first offset, whichever that is. A new partition that is gone again before its first
-    offset is known is left out: nothing of it was read, and if it comes back it is new.
+    New partitions start at their first offset. A new partition that is deleted before its first
+    offset is known is left out: nothing of it was read, and if it is created again it is new.
 
     Args:
         start: next offset to read of each known partition.
-        assigned: the partitions that exist; those that are not in `start` are new.
-        earliest_of_new: first offset of each new partition; one without an entry does not exist any more.
+        assigned: the existing partitions; partitions that are not in `start` are new.
+        earliest_of_new: first offset of each new partition; a partition without an entry does not exist any more.
         group_id: the query's `kafka.group.id`; Spark has a condition of its own for partitions deleted with one.
 
     Source: Spark `KafkaContinuousStream.planInputPartitions`.
@@ -62,11 +62,11 @@ def plan_continuous(
 
 @dataclass(frozen=True, slots=True)
 class EndedPlan:
-    """What a continuous read with an end reads.
+    """The plan of a continuous read with an end.
 
     Attributes:
         starts: where each partition starts, sorted.
-        ends: where it ends, exclusive; never before its start.
+        ends: the exclusive end of each partition; never before its start.
         findings: logs that end before the start.
     """
 
@@ -76,7 +76,7 @@ class EndedPlan:
 
     @property
     def is_read(self) -> bool:
-        """Return whether nothing is left to read."""
+        """Return whether everything is read."""
         return self.starts == self.ends
 
 
@@ -85,10 +85,10 @@ def end_plan(
     known: Collection[TopicPartition],
     ends: Mapping[TopicPartition, int],
 ) -> EndedPlan:
-    """Return where each partition of a plan ends.
+    """Return the end of each partition of a plan.
 
-    A new partition that has no end is left out, for the next query. One that is known and has no end stays as it is,
-    so that its position is not lost. A log that ends before the position is data loss; the position goes back there.
+    A new partition without an end is left out, for the next query. A known partition without an end stays as it is,
+    so that its position is not lost. A log that ends before the position is data loss; the position becomes that end.
 
     Args:
         starts: of a plan.
@@ -115,14 +115,14 @@ def end_plan(
 def share_partitions(
     partitions: Iterable[TopicPartition], *, tasks: int | None = None, max_partitions: int = 1
 ) -> tuple[tuple[TopicPartition, ...], ...]:
-    """Group partitions into tasks that read them for as long as they run.
+    """Group partitions into long-running tasks.
 
-    The sorted partitions are dealt out in turn: no task has two more than another one, and those of a topic are spread.
+    The sorted partitions go to the tasks in turn: sizes of tasks differ by at most one, and each topic is spread.
 
     Args:
         partitions: to group.
-        tasks: how many groups there are at most; None: as many as `max_partitions` asks for.
-        max_partitions: without `tasks`, how many partitions a group has at most.
+        tasks: the maximum number of groups; None: the number that follows from `max_partitions`.
+        max_partitions: without `tasks`, the maximum number of partitions in a group.
 
     Returns:
         The groups, none of them empty, each sorted.

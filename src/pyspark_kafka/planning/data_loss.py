@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DataLossKind(str, Enum):
-    """What happened, by the names of Spark's sub-conditions of `KAFKA_DATA_LOSS`."""
+    """The kinds of data loss, with the names of Spark's sub-conditions of `KAFKA_DATA_LOSS`."""
 
     INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS = "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS"
     ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO = "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO"
@@ -34,11 +34,11 @@ class DataLossKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class DataLoss:
-    """One partition with records that are lost, or may be.
+    """One partition with lost records, or possibly lost records.
 
     Attributes:
         expected_offset: the offset to continue from; 0 for a new partition; None if it is not known.
-        found_offset: what the partition has instead: its first offset, or its end; None if the partition is gone.
+        found_offset: the offset that was found instead, first or end of the log; None if the partition was deleted.
         group_id: the `kafka.group.id` of the query, if it is part of the condition.
     """
 
@@ -50,13 +50,13 @@ class DataLoss:
 
     @property
     def offsets(self) -> int:
-        """How many offsets are lost; 1 if nobody knows how many."""
+        """The number of lost offsets; 1 if it is unknown."""
         if self.expected_offset is None or self.found_offset is None:
             return 1
         return max(1, abs(self.found_offset - self.expected_offset))
 
     def describe(self) -> str:
-        """Return a sentence without its full stop: what happened to the partition."""
+        """Return the loss of the partition as a sentence without its full stop."""
         tp, expected, found = self.topic_partition, self.expected_offset, self.found_offset
         if self.kind is DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS:
             return f"{tp}: the first offset of the new partition cannot be found, it may have been deleted"
@@ -113,7 +113,7 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
         f"Some data may have been lost because it is not in Kafka any more: {_causes(kinds)}. "
         f"{listed(texts, separator='; ', noun='partitions')}. Nothing more was read.",
         condition="KAFKA_DATA_LOSS" if several else kinds[0].condition,
-        # A position in a partition that is gone, or was not read yet, cannot be moved.
+        # The position in a deleted or unread partition cannot be moved.
         hint=_MOVE if DataLossKind.PARTITION_OFFSET_CHANGED in kinds else _CONTINUE,
         parameters={
             "kinds": ", ".join(kind.value for kind in kinds),
@@ -124,7 +124,7 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
 
 
 def _causes(kinds: Sequence[DataLossKind]) -> str:
-    """Return what may have happened, once for all partitions."""
+    """Return the possible reasons, once for all partitions."""
     gone = "it was removed by retention, or the topic was deleted before all of it was processed"
     back = "the topic may have been recreated, or the start offset of the first batch is too high"
     if DataLossKind.PARTITION_OFFSET_CHANGED not in kinds:
@@ -133,12 +133,12 @@ def _causes(kinds: Sequence[DataLossKind]) -> str:
 
 
 def count_lost(findings: Iterable[DataLoss]) -> int:
-    """Return how many offsets a plan's findings are about; of a partition of which nobody knows, 1."""
+    """Return the number of offsets in a plan's findings; 1 for each partition with an unknown number."""
     return sum(finding.offsets for finding in findings)
 
 
 def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLossError:
-    """Build the error of a topic that the subscription names, that the query has read, and that does not exist now.
+    """Build the error of a subscribed topic that the query has read, and that does not exist now.
 
     The caller raises it, or logs it if data loss is tolerated.
     """

@@ -1,4 +1,4 @@
-"""How far positions are behind the ends of logs: the one computation for sources, metrics and operations. Pure."""
+"""The lag of positions: the one computation for sources, metrics and operations. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.planning.retention import Headroom
 
-# Of a topic whose rules are not known: what is caught up or lost already is so under any.
+# Of a topic with an unknown policy: under each policy, a caught-up position is caught up and a lost one is lost.
 _ANY = RetentionPolicy()
 
 
@@ -24,7 +24,7 @@ def offsets_behind(
 ) -> dict[TopicPartition, int]:
     """Return the number of offsets between a position and the end of each partition.
 
-    A partition that is not in `position` is counted from 0, whatever its first offset is. It is negative for a
+    A partition that is not in `position` is counted from 0, for any first offset. The number is negative for a
     partition whose end is below the position.
 
     Source: Spark `KafkaMicroBatchStream.delayBatch` and `metrics`.
@@ -33,7 +33,7 @@ def offsets_behind(
 
 
 def most_behind(behind: Mapping[TopicPartition, int], count: int) -> dict[TopicPartition, int]:
-    """Return the partitions that are furthest behind, at most `count`, and none that is not behind."""
+    """Return at most `count` partitions, with the largest lag; all of them have lag."""
     waiting = ((topic_partition, offsets) for topic_partition, offsets in behind.items() if offsets > 0)
     return dict(heapq.nlargest(count, waiting, key=lambda item: item[1]))
 
@@ -42,8 +42,8 @@ class OffsetsBehind(NamedTuple):
     """The lag of the partitions of a source, in offsets.
 
     Attributes:
-        min: of the partition with the fewest.
-        max: of the partition with the most.
+        min: the lag of the partition with the smallest lag.
+        max: the lag of the partition with the largest lag.
         avg: the mean over all partitions.
     """
 
@@ -53,7 +53,7 @@ class OffsetsBehind(NamedTuple):
 
     @classmethod
     def of(cls, behind: Mapping[TopicPartition, int]) -> OffsetsBehind:
-        """Return the lag of these partitions, of which there must be one."""
+        """Return the lag of these partitions; at least one is needed."""
         lags = behind.values()
         return cls(min(lags), max(lags), sum(lags) / len(lags))
 
@@ -72,7 +72,7 @@ class OffsetsBehind(NamedTuple):
 def lag_metrics(
     consumed: Mapping[TopicPartition, int] | None, latest: Mapping[TopicPartition, int] | None
 ) -> dict[str, str]:
-    """Return `OffsetsBehind.to_metrics`; empty if one of the arguments is not known or there is no partition.
+    """Return `OffsetsBehind.to_metrics`; empty if an argument is None or has no partitions.
 
     Args:
         consumed: next offset to read of each partition; 0 if it is missing.
@@ -89,14 +89,14 @@ def lag_metrics(
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What is known about the log of a partition.
+    """The known state of the log of a partition.
 
     Attributes:
         start: its first offset.
         end: its end, exclusive.
         newest_ms: the latest time of its records, in ms since 1970; None or negative: unknown.
         size: its bytes on the disk of the leader; None: unknown.
-        policy: when brokers delete its records; None: unknown.
+        policy: the rules by which brokers delete its records; None: unknown.
         position_time_ms: the time of the record at the position, in ms since 1970; None or negative: unknown.
     """
 
@@ -112,17 +112,17 @@ class Log:
         return max(position, self.start)
 
     def records_behind(self, position: int) -> int:
-        """Return the number of offsets that the log still has, from a position on; 0 for one beyond its end."""
+        """Return the number of offsets that the log still has, from a position on; 0 after its end."""
         return max(0, self.end - self.first_unread(position))
 
     def bytes_of(self, records: int) -> int | None:
-        """Return about how many bytes some of the log's records take; None if its size is not known."""
+        """Return the approximate size of some of the log's records in bytes; None if the size of the log is unknown."""
         if not records:
             return 0
         return None if self.size is None else self.size * records // (self.end - self.start)
 
     def headroom(self, position: int, now_ms: int, records_per_s: float | None = None) -> Headroom | None:
-        """Return the time until brokers may delete the record at a position; None if their rules are not known.
+        """Return the time until brokers may delete the record at a position; None if their rules are unknown.
 
         Args:
             position: the next offset to read.
@@ -148,12 +148,12 @@ class Log:
 
     @property
     def lacks_only_rate(self) -> bool:
-        """Whether the headroom by size needs nothing but the rate of writing."""
+        """Whether only the rate of writing is missing for the headroom by size."""
         return self.size is not None and self.policy is not None and not self.policy.is_tiered
 
 
 def catch_up_s(behind: int, produced_per_s: float | None, consumed_per_s: float | None) -> float | None:
-    """Return the time in s until nothing is behind; infinite if no more is read than written; None if not known."""
+    """Return the time in s until the lag is 0; infinite if reading is not faster than writing; None if unknown."""
     if not behind:
         return 0.0
     if produced_per_s is None or consumed_per_s is None:

@@ -1,4 +1,4 @@
-"""Ranges with open ends: which ends are decided when their task starts, and how. Pure."""
+"""Ranges with open ends: ends that are resolved when their task starts. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NO_END = 2**63
 
 @dataclass(frozen=True, slots=True)
 class OpenEnds:
-    """Which ends of a range are those that the log has when the task starts; at least one of them.
+    """The ends of a range that come from the log when the task starts; at least one.
 
     Attributes:
-        start_from: the range starts at the log's first offset, but not below this one; None: as it was planned.
-        end_by: the range ends where the log ends, but not behind this offset; None: as it was planned.
-        strict: whether the end that is not open comes from an option, so that a log that has passed it is an error. If
-            a filter or a split has cut the range there, such a log has nothing to read.
+        start_from: the range starts at the log's first offset, but not below this offset; None: at the planned start.
+        end_by: the range ends at the log's end, but not after this offset; None: at the planned end.
+        strict: whether the other end comes from an option, so that a log that has passed it is an error. If
+            a filter or a split has cut the range there, such a log has no records of the range.
     """
 
     start_from: int | None = None
@@ -44,7 +44,7 @@ class OpenEnds:
         """Return whether the log's first offset must be looked up to close this range.
 
         A range that was planned to start at `start_from` cannot start below it; if the log begins above it by now, the
-        first fetch finds out.
+        first fetch reports it.
         """
         if self.start_from is None:
             return False
@@ -54,12 +54,12 @@ class OpenEnds:
         """Return the range to read.
 
         Args:
-            planned: the range as it was when planned.
+            planned: the planned range.
             first_offset: the log's first offset; None if it was not looked up.
             log_end: the log's end; None if it was not looked up.
 
         Raises:
-            OptionError: the start that an option sets lies behind the log's end, or the end that one sets before
+            OptionError: the start of an option lies after the log's end, or the end of an option before
                 the log's first offset (condition RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET).
         """
         start, end = planned.start_offset, planned.end_offset
@@ -71,7 +71,7 @@ class OpenEnds:
             if self.start_from is None and self.strict and start > log_end:
                 raise start_behind_end([OffsetRange(planned.topic_partition, start, log_end)])
             end = min(log_end, self.end_by)
-        # A log that has passed a cut, or is that of a recreated topic, has nothing of the range.
+        # A log that has passed a cut, or belongs to a recreated topic, has no records of the range.
         return OffsetRange(planned.topic_partition, start, max(start, end))
 
 
@@ -80,8 +80,8 @@ class PlannedRange:
     """One task of a batch read.
 
     Attributes:
-        offset_range: the range as it is when planned.
-        open_ends: which of its ends are looked up when the task starts; None: neither.
+        offset_range: the planned range.
+        open_ends: the ends that are looked up when the task starts; None: neither.
     """
 
     offset_range: OffsetRange
@@ -89,14 +89,14 @@ class PlannedRange:
 
     @property
     def starts_behind_end(self) -> bool:
-        """Whether the start lies behind the end, which is an error.
+        """Whether the start lies after the end, which is an error.
 
-        If both are open, it is none: all records that the log had when its end was looked up are gone since.
+        With two open ends it is not an error: all records of the log at the look-up of its end were deleted since.
         """
         return self.offset_range.size < 0 and not (self.open_ends is not None and self.open_ends.both_open)
 
     def narrow(self, start_from: int, end_by: int) -> PlannedRange | None:
-        """Return what remains of it in `[start_from, end_by)`; None if that can never have a record."""
+        """Return its part in `[start_from, end_by)`; None if that part can never have a record."""
         planned, open_ends = self.offset_range, self.open_ends
         start = max(planned.start_offset, start_from)
         end = max(start, min(planned.end_offset, end_by))
@@ -121,7 +121,7 @@ class PlannedRange:
 
 
 def start_behind_end(ranges: Iterable[OffsetRange]) -> OptionError:
-    """Build the error of ranges whose start lies behind their end."""
+    """Build the error of ranges whose start lies after their end."""
     return OptionError(
         f"The start is after the end of {', '.join(map(str, ranges))}. Nothing was read.",
         condition="RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
@@ -130,7 +130,7 @@ def start_behind_end(ranges: Iterable[OffsetRange]) -> OptionError:
 
 
 def plan_open_ends(starting: RangeEdge, ending: RangeEdge, topic_partition: TopicPartition) -> OpenEnds | None:
-    """Return the ends of a range that the options leave open (`earliest`, `latest`, -2 and -1); None if there is none.
+    """Return the ends of a range that the options leave open (`earliest`, `latest`, -2 and -1); None if both are fixed.
 
     Numbers and times are resolved when a read is planned.
 
@@ -152,7 +152,7 @@ def _edge_of(edge: RangeEdge, topic_partition: TopicPartition) -> object:
 def split_planned(
     ranges: Sequence[PlannedRange], *, min_partitions: int | None, max_records: int | None
 ) -> tuple[PlannedRange, ...]:
-    """Split ranges as they are when planned; the first part of a range keeps an open start, the last one an open end.
+    """Split planned ranges; the first part of a range keeps an open start, the last part an open end.
 
     Empty ranges are left out, unless their end is open: records may be written before the task runs.
 

@@ -1,4 +1,4 @@
-"""From two positions to the ranges between them, and to the records that are lost there. Pure."""
+"""The ranges between two positions, and the records that are lost there. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a micro-batch reads.
+    """The plan of a micro-batch.
 
     Attributes:
         ranges: one for each partition with offsets to read, by topic and partition; none is empty.
-        findings: what is lost; the ranges leave it out.
+        findings: the lost records, which the ranges leave out.
     """
 
     ranges: tuple[OffsetRange, ...]
@@ -36,13 +36,13 @@ def plan_ranges(
 ) -> Plan:
     """Plan the micro-batch `[start, end)`.
 
-    A function of its arguments: a micro-batch that is planned again has the same ranges, unless retention has moved the
+    A function of its arguments: a repeated plan has the same ranges, unless retention has moved the
     first offset of a new partition.
 
     Args:
         start: next offset to read of each known partition.
-        end: exclusive end of each partition that exists; those that are not in `start` are new.
-        earliest_of_new: first offset of each new partition; one without an entry counts as deleted.
+        end: exclusive end of each existing partition; partitions that are not in `start` are new.
+        earliest_of_new: first offset of each new partition; a partition without an entry counts as deleted.
         group_id: the query's `kafka.group.id`; Spark has a condition of its own for partitions deleted with one.
 
     Source: Spark `KafkaOffsetReaderAdmin.getOffsetRangesFromResolvedOffsets`.

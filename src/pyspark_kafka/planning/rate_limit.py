@@ -1,4 +1,4 @@
-"""Where a micro-batch with a limit of offsets ends in each partition. Pure."""
+"""The ends of a micro-batch with a limit of offsets. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rate_limit(
 
     Args:
         start: next offset to read of each known partition.
-        earliest: first offset of each partition that is not in `start`. One in neither keeps its latest offset;
+        earliest: first offset of each partition that is not in `start`. A partition in neither keeps its latest offset;
             `plan_ranges` reports it.
         latest: end of each partition; only these are in the result. An end below its start is kept as it is.
         limit: offsets, at least 1: with less a stream would never advance.

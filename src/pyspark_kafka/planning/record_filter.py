@@ -15,16 +15,16 @@ _V = TypeVar("_V", str, int)
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """Bounds of the records that all filters of a query let through; without arguments there are none.
+    """Bounds of the records that pass all filters of a query; without arguments, all records pass.
 
     Attributes:
-        topics: only in these topics; None: in any.
-        other_topics: in none of these.
-        partitions: only in partitions of these numbers; None: of any.
-        other_partitions: in none of these numbers.
+        topics: only in these topics; None: in any topic.
+        other_topics: not in these topics.
+        partitions: only in partitions of these numbers; None: in any partition.
+        other_partitions: not in partitions of these numbers.
         partition_from, partition_by: numbers `[partition_from, partition_by)`.
         offset_from, offset_by: offsets `[offset_from, offset_by)`.
-        not_before_ms: timestamps of this or later (milliseconds since 1970-01-01 UTC); None: of any.
+        not_before_ms: timestamps of this time or later (milliseconds since 1970-01-01 UTC); None: any.
     """
 
     topics: frozenset[str] | None = None
@@ -38,7 +38,7 @@ class RecordFilter:
     not_before_ms: int | None = None
 
     def __and__(self, other: RecordFilter) -> RecordFilter:
-        """Return the bounds of the records that both let through."""
+        """Return the bounds of the records that pass both."""
         times = [bound for bound in (self.not_before_ms, other.not_before_ms) if bound is not None]
         return RecordFilter(
             topics=_both(self.topics, other.topics),
@@ -66,9 +66,9 @@ class RecordFilter:
 
     @property
     def seek_ms(self) -> int | None:
-        """The time to look up a first offset by; None if every record is of that time or later.
+        """The time of the look-up of a first offset; None if all records pass.
 
-        Negative times are words of the protocol (-1 is the log's end, -2 its start), not times.
+        In the protocol negative times have other meanings (-1 is the log's end, -2 its start).
         """
         return self.not_before_ms if self.not_before_ms is not None and self.not_before_ms > 0 else None
 

@@ -1,4 +1,4 @@
-"""From what an option says to an offset for each partition there is."""
+"""The offset of each partition for an edge of a read. Pure."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def resolve_offsets(
 ) -> dict[TopicPartition, int]:
     """Return the offset of each assigned partition.
 
-    Numbers are taken as they are: only reading shows whether the log has them.
+    Numbers are taken as they are: only a fetch shows whether the log has them.
 
     Args:
         edge: the start or the end of the read.
-        assigned: the partitions that the subscription means now.
-        earliest: first offsets; needed for the partitions that `edge` puts there.
-        latest: ends; needed for the partitions that `edge` puts there.
+        assigned: the currently subscribed partitions.
+        earliest: first offsets of the partitions that `edge` starts or ends there.
+        latest: ends of the partitions that `edge` starts or ends there.
         option: the option that `edge` comes from, for errors.
 
     Raises:
@@ -103,14 +103,14 @@ def resolve_timestamps(
     option: str,
     latest_without_match: bool,
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each partition from what was found for its timestamp.
+    """Return the offset of each partition from the look-up of its timestamp.
 
     Args:
-        timestamps: what was looked up.
+        timestamps: the looked-up timestamps.
         found: the first offset at or after each timestamp; partitions without one are missing.
-        latest: ends that were looked up before; with `latest_without_match`, those of partitions without a match are
-            needed. A found offset behind the end is lowered to it: its record was written after the look-up of ends,
-            and a start must not lie behind its end.
+        latest: earlier ends; with `latest_without_match`, the ends of partitions without a match are
+            needed. A found offset after the end is lowered to it: its record was written after the look-up of ends,
+            and a start must not lie after its end.
         option: the option that the timestamps come from, for errors.
         latest_without_match: whether a partition without a match has its end as offset; otherwise it is an error.
 

@@ -1,6 +1,6 @@
-"""How long brokers keep what a query has not read: the rules of a topic, and the time that is left.
+"""The headroom of unread records: the retention policy of a topic, and the remaining time.
 
-A figure is the earliest time at which brokers may delete a record, never a later one. Pure: no sockets, no clock.
+A result is the earliest time at which brokers may delete a record, never a later one. Pure: no sockets, no clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CONFIG_NAMES = ("cleanup.policy", "retention.ms", "retention.bytes", "remote.sto
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """When brokers delete the oldest records of a topic.
+    """The rules by which brokers delete the oldest records of a topic.
 
     Attributes:
         deletes: whether they delete by age and size at all; a topic that is compacted only keeps the last value of
@@ -34,7 +34,7 @@ class RetentionPolicy:
 
 
 def parse_policy(configs: Mapping[str, str | None]) -> RetentionPolicy:
-    """Return the policy that configuration values of a topic, as brokers return them, stand for.
+    """Return the policy of a topic from its configuration values, as brokers return them.
 
     Args:
         configs: value by name, see `CONFIG_NAMES`. A name that is missing, or has a value that is not a number, counts
@@ -60,7 +60,7 @@ def _limit(text: str | None) -> int | None:
 
 
 class HeadroomReason(Enum):
-    """Why a headroom is what it is. The values are for people and for JSON."""
+    """The reason of a headroom. The values are for people and for JSON."""
 
     AGE = "retention.ms"
     """The record at the position becomes too old."""
@@ -78,13 +78,13 @@ class HeadroomReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """How long the next record of a position is certain to stay.
+    """The time for which the next record at a position is certain to stay.
 
     Attributes:
-        ms: time in ms, 0 or more, until brokers may delete it; None: it stays (`CAUGHT_UP`, `KEPT`), or nobody can tell
-            (`UNKNOWN`).
-        reason: which limit deletes it, or why there is no time.
-        unknown: limits that apply and could not be computed: the record may go sooner by one of these. Names of
+        ms: time in ms, 0 or more, until brokers may delete it; None: it stays (`CAUGHT_UP`, `KEPT`), or the time is
+            unknown (`UNKNOWN`).
+        reason: the limit that deletes it, or the reason for no time.
+        unknown: limits that apply and could not be computed: the record may be deleted sooner by one of these. Names of
             configuration values, such as `retention.bytes`.
     """
 
@@ -94,7 +94,7 @@ class Headroom:
 
     @property
     def stays(self) -> bool:
-        """Whether the record is certain to stay, or there is none."""
+        """Whether the record is certain to stay, or does not exist yet."""
         return self.reason in (HeadroomReason.CAUGHT_UP, HeadroomReason.KEPT)
 
 
@@ -111,12 +111,12 @@ def headroom_ms(
 ) -> Headroom:
     """Return the time until brokers may delete the record at a position.
 
-    It is the earliest time. Brokers delete whole segments, the oldest first, and look for them every few minutes
+    It is the earliest time. Brokers delete whole segments, the oldest first, and check every few minutes
     (`log.retention.check.interval.ms`), so the record usually stays longer: until every record of its segment is too
     old, or until the log without its segment is still as large as the limit.
 
-    By age it is exact: no clock but that of `now_ms` and of the record counts. By size it is an estimate: records
-    before and after the position are taken to be of the same size, and the log to grow as before.
+    By age it is exact: it depends on `now_ms` and the time of the record only. By size it is an estimate, which assumes
+    the same size for records before and after the position, and a constant growth of the log.
 
     Args:
         policy: of the topic.
@@ -126,8 +126,7 @@ def headroom_ms(
         now_ms: the time, in ms since 1970.
         record_ms: timestamp of the first record at or after the position, in ms since 1970; None or negative: unknown.
         log_bytes: size of the log on its leader's disk; None: unknown.
-        bytes_per_s: how fast the log grows, in bytes of its disk; None: unknown. A log that is too large already needs
-            none.
+        bytes_per_s: the growth of the log on disk; None: unknown. Not needed for a log that is already too large.
 
     Returns:
         The shorter time of both limits, as far as they can be computed.
@@ -158,7 +157,7 @@ def headroom_ms(
         if log_bytes is None or policy.is_tiered:
             unknown.append(HeadroomReason.SIZE.value)
         else:
-            # The bytes before the position may all go; the log is too large if the rest alone is, at any rate.
+            # All bytes before the position may be deleted; if the rest alone is too large, the rate does not matter.
             unread = log_bytes * (log_end - position) // (log_end - log_start)
             free = policy.retention_bytes - unread
             if free <= 0:
@@ -166,7 +165,7 @@ def headroom_ms(
             elif bytes_per_s is None:
                 unknown.append(HeadroomReason.SIZE.value)
             elif bytes_per_s > 0:
-                # A log that hardly grows has a time beyond all numbers.
+                # A log that hardly grows would have an infinite time.
                 known.append((int(min(free / bytes_per_s * 1000, 2.0**62)), HeadroomReason.SIZE))
     if known:
         ms, reason = min(known, key=lambda limit: limit[0])

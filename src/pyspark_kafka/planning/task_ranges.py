@@ -16,17 +16,17 @@ def split_ranges(
 ) -> tuple[OffsetRange, ...]:
     """Split large ranges; the parts of a range follow each other without a gap.
 
-    First by `max_records`, then towards `min_partitions`, in proportion to sizes. The second is a hint: by
+    First by `max_records`, then towards `min_partitions`, in proportion to sizes. The second limit is a hint: by
     rounding there may be a few ranges more or fewer. Empty ranges are dropped. A function of its arguments: a
-    micro-batch that is planned again is split at the same offsets.
+    repeated plan splits at the same offsets.
 
     Args:
         ranges: what to read.
-        min_partitions: about the least number of ranges in the result; None: no minimum.
+        min_partitions: the approximate minimum of ranges in the result; None: no minimum.
         max_records: the maximum number of offsets in a range of the result; None: no limit.
 
     Returns:
-        The ranges in the given order, each one's parts by offset.
+        The ranges in the given order, the parts of each range by offset.
 
     Raises:
         OptionError: more than a million ranges would result (condition TOO_MANY_TASKS).
@@ -50,7 +50,7 @@ def _shares(ranges: Sequence[OffsetRange], wanted: int) -> list[int]:
     """Return the number of parts of each range, so that there are about `wanted` in total."""
     total = sum(offset_range.size for offset_range in ranges)
     small = [_share(offset_range.size, total, wanted) == 1 for offset_range in ranges]
-    # Ranges that stay whole take more or less than their share of tasks; the others divide the rest.
+    # Whole ranges take more or less than their share of tasks; the others divide the rest.
     total -= sum(offset_range.size for offset_range, whole in zip(ranges, small, strict=True) if whole)
     wanted = max(wanted - sum(small), 1)
     return [
@@ -94,13 +94,13 @@ def pack_ranges(
 ) -> tuple[tuple[OffsetRange, ...], ...]:
     """Group ranges into tasks; with the defaults each range is a task, as in Spark's connector.
 
-    A function of its arguments, never of the cluster's size: a micro-batch that is planned again has the same tasks.
+    A function of its arguments, never of the cluster's size: a repeated plan has the same tasks.
     Ranges keep their order. Ranges of one partition never share a task, because a fetch request has a partition once.
 
     Args:
         ranges: what to read, none of them empty.
-        max_ranges: how many ranges a task may have.
-        max_offsets: how many offsets the ranges of a task may span together; a larger range has a task of its own.
+        max_ranges: the maximum number of ranges in a task.
+        max_offsets: the maximum sum of offsets in the ranges of a task; a larger range has a task of its own.
 
     Returns:
         The ranges of each task, at least one.

@@ -1,9 +1,9 @@
 """Kafka as a source, written against the contracts of `pyspark_kafka.connector`. Knows Kafka, knows no PySpark.
 
-- `driver/` plans: which offsets each batch reads, and which task reads what. Runs on the driver at each trigger.
+- `driver/` plans: the offsets of each batch, and its tasks. Runs on the driver at each trigger.
 - `executor/` obeys: fetches, decodes, returns Arrow batches. Runs in the tasks.
-- `read_columns`: the columns of a read, and what its keys and values are. Runs on the driver.
-- `input_partition`: what the driver pickles for the tasks; `read_settings`: what all readers of a read have in common.
+- `read_columns`: the columns of a read, and the formats of its keys and values. Runs on the driver.
+- `input_partition`: the data that the driver pickles for the tasks; `read_settings`: the settings of all readers.
 
 Entry points: `driver.micro_batch.KafkaMicroBatchStream`, `driver.batch.KafkaBatch`,
 `driver.continuous.KafkaContinuousStream`; the factories in `input_partition`.

@@ -1,4 +1,4 @@
-"""What the driver pickles for the tasks of a read: what each task reads, and the factory of readers.
+"""The data that the driver pickles for the tasks of a read: the ranges of each task, and the factory of readers.
 
 Plain data. The processes of the driver import this, and not the reader, which loads the client and the codec.
 """
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KafkaInputPartition(InputPartition):
-    """What one task reads: one range `[start_offset, end_offset)`, or several, each of another topic-partition.
+    """The ranges of one task: one range `[start_offset, end_offset)`, or several of different topic-partitions.
 
     Attributes:
         offset_range: the range, or the first one.
         further_ranges: the others.
-        open_ends: which ends of the range are looked up when the task starts, in a batch read; the range is then the
-            only one. None: the range is read as it is.
+        open_ends: the ends of the range that are looked up when the task starts, in a batch read with this range
+            only. None: the range is read as it is.
         topic_ids: the ids of the topics for which the ranges were planned, by name; brokers before Kafka 2.8 do not
-            tell them. A task that finds another id has lost its records, in any attempt, on any worker.
+            return them. If a task finds another id, its records are lost, in any attempt, on any worker.
         servers: addresses of brokers that the driver has learned: with them a new worker finds the cluster if the
-            bootstrap servers are gone. Here and not in the factory, which Spark pickles once for all batches.
+            bootstrap servers are shut down. Here and not in the factory, which Spark pickles once for all batches.
     """
 
     offset_range: OffsetRange
     further_ranges: tuple[OffsetRange, ...] = ()
     open_ends: OpenEnds | None = None
-    # The ranges decide what is read: the same ranges are the same task.
+    # Tasks with the same ranges are equal, because only the ranges decide what is read.
     topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
     servers: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
@@ -76,11 +76,11 @@ class KafkaPartitionReaderFactory(ReadSettings, PartitionReaderFactory):
 
 @dataclass(frozen=True, slots=True)
 class KafkaContinuousInputPartition(InputPartition):
-    """What one task of a continuous read reads: topic-partitions from given offsets on.
+    """The topic-partitions of one task of a continuous read, with their start offsets.
 
     Attributes:
         starts: the topic-partitions, each with the offset to read first.
-        ends: where each of them ends, exclusive; empty if they are read without an end.
+        ends: the exclusive end of each of them; empty if they are read without an end.
         topic_ids: the ids of their topics by name, as in `KafkaInputPartition`.
         servers: addresses of brokers that the driver has learned, as in `KafkaInputPartition`.
     """

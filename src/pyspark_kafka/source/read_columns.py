@@ -1,4 +1,4 @@
-"""The columns of a read: which there are, which of them a query reads, and what keys and values are.
+"""The columns of a read: all of them, the columns that a query wants, and the formats of keys and values.
 
 Runs on the driver, in each process that plans: at `load()`, and again when the query is planned or started.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _SIDES = ("key", "value")
-# How often another process may have written the versions first: the second time they are there to be read.
+# The number of attempts: if another process has written the versions first, the second attempt reads them.
 _MAX_ATTEMPTS = 5
 
 
@@ -34,8 +34,8 @@ class ReadColumns(NamedTuple):
 
     Attributes:
         schema: of every batch.
-        formats: what its keys and values are; None if none of its columns is made of them other than as bytes.
-        versions: what is to be written to the checkpoint once it is known to be that of the query; None: nothing.
+        formats: the formats of keys and values; None if all of its columns are bytes.
+        versions: the versions to write to the checkpoint after it was found to belong to the query; None: nothing.
     """
 
     schema: pa.Schema
@@ -45,10 +45,10 @@ class ReadColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingReaderSchemas:
-    """The versions that a query reads with from now on, before the checkpoint has them. Plain data that pickles.
+    """The schema versions of a query that its checkpoint does not have yet. Plain data that pickles.
 
     Attributes:
-        file: where they belong.
+        file: the file that keeps them.
         found: the versions by column.
     """
 
@@ -56,7 +56,7 @@ class PendingReaderSchemas:
     found: Mapping[str, ReaderSchema]
 
     def keep(self) -> None:
-        """Write them to the checkpoint, beside those of other subjects.
+        """Write them to the checkpoint, next to the versions of other subjects.
 
         Raises:
             CheckpointError: it cannot be read or written.
@@ -74,25 +74,27 @@ def plan_columns(
     starts: bool = False,
     directory: str | None = None,
 ) -> ReadColumns:
-    """Return the columns of a read: those that are asked for, or all.
+    """Return the requested columns of a read, or all.
 
-    Keys and values with a format whose schema the registry has are read with one version of it. With the option
-    `checkpointLocation` that version is written to the checkpoint when the query starts, and used ever after, unless
-    an option names another; each subject has its own. A start that is refused here writes nothing. Nor does one in
-    a checkpoint that a query has used before, which may be another query's: the stream writes `versions` then.
+    Keys and values whose schema is in the registry are read with one version of it. With the option
+    `checkpointLocation`, this version is written to the checkpoint when the query starts, and used from then on,
+    unless an option names another version; each subject has its own version. A start that is refused here writes
+    nothing. A start with a used checkpoint, which may belong to another query, does not write here either: the stream
+    writes `versions` later.
 
-    Runs on: driver; blocks on the registry and on the checkpoint, if keys or values have a format; else not at all.
+    Runs on: driver; blocks on the registry and on the checkpoint, if keys or values have a format; otherwise it does
+    not block.
 
     Args:
         options: of the read.
-        asked: the columns that the query reads, in its order; of structs, it may ask for a part of the fields.
-        starts: whether a query starts, and not only asks for its columns.
-        directory: where the versions are kept; None: below the option `checkpointLocation`, if it is set.
+        asked: the columns that the query reads, in its order; a struct may have a part of its fields.
+        starts: whether a query starts; otherwise only its columns are needed.
+        directory: the directory of the versions; None: below the option `checkpointLocation`, if it is set.
 
     Raises:
         SchemaError: a column does not exist, is asked for twice, or has another type; or a schema cannot be used.
         RegistryError: the registry could not be asked.
-        CheckpointError: the checkpoint cannot be read or written, or what it names is another schema now.
+        CheckpointError: the checkpoint cannot be read or written, or the version in it has another schema now.
         MissingDependencyError: a format needs a package that this machine lacks.
     """
     if options.typed is None:
@@ -119,7 +121,7 @@ def plan_columns(
                 if _merged(recorded, found) == recorded
                 else columns._replace(versions=PendingReaderSchemas(file, found))
             )
-        # Several processes start a query: the first one decides, and the others read again what it wrote.
+        # Several processes start a query: the first one decides, and the others read its versions.
         if _keep(file, recorded, found):
             return columns
     assert file is not None  # noqa: S101 - nothing is tried again without one
@@ -168,7 +170,7 @@ def _narrowed(
 
 
 def _required(field: pa.Field, path: str) -> list[str]:
-    """Return the parts of a column that are declared to be never null."""
+    """Return the parts of a column that are declared as not nullable."""
     found = [] if field.nullable else [f"'{path}'"]
     kind = field.type
     if pa.types.is_struct(kind):
@@ -184,7 +186,7 @@ def _required(field: pa.Field, path: str) -> list[str]:
 
 
 def _merged(recorded: Mapping[str, ReaderSchema] | None, found: Mapping[str, ReaderSchema]) -> dict[str, ReaderSchema]:
-    """Return what the file is to have: what was read with other subjects stays, as the start may be a mistake."""
+    """Return the new content of the file: other subjects keep their versions, because this start may be a mistake."""
     from pyspark_kafka.checkpoint.reader_schemas import schema_key  # noqa: PLC0415 - as above
 
     return {**(recorded or {}), **{schema_key(name, schema.subject): schema for name, schema in found.items()}}
@@ -241,7 +243,7 @@ def _only_topic(subscription: Subscription) -> str | None:
 def _with_versions(
     typed: TypedReadOptions, recorded: Mapping[str, ReaderSchema], topic: str | None
 ) -> TypedReadOptions:
-    """Return the options with the versions that were recorded, where the options leave the version open."""
+    """Return the options with the recorded versions, where the options name no version."""
     if not recorded:
         return typed
     from pyspark_kafka.checkpoint.reader_schemas import schema_key  # noqa: PLC0415 - as above
@@ -259,7 +261,7 @@ def _with_versions(
 
 
 def reader_schemas(formats: ReadFormats) -> dict[str, ReaderSchema]:
-    """Return the schemas of the registry that keys and values are read with, by column; pure."""
+    """Return the reader schemas of keys and values from the registry, by column; pure."""
     from pyspark_kafka.checkpoint.reader_schemas import ReaderSchema  # noqa: PLC0415 - as above
 
     found = {}

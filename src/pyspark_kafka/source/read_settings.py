@@ -1,4 +1,4 @@
-"""What every reader of a read has in common. Plain data, pickled in the factory of the readers."""
+"""The common settings of all readers of a read. Plain data, pickled in the factory of the readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReadSettings:
         fail_on_data_loss: whether lost records are an error, or are skipped with a warning.
         leaves_recreated: whether a recreated topic is left to a later plan, which reads it from its beginning. If not,
             and if loss is tolerated, a task continues in it at the same offset.
-        formats: what keys and values are, of which the schema has columns; None: bytes.
+        formats: the formats of the keys and values in the schema; None: bytes.
     """
 
     connection: ConnectionOptions
@@ -35,5 +35,5 @@ class ReadSettings:
     formats: ReadFormats | None = None
 
     def knowing(self, servers: tuple[tuple[str, int], ...]) -> Self:
-        """Return the same with addresses of brokers that the driver has learned."""
+        """Return these settings with the addresses of brokers that the driver has learned."""
         return replace(self, connection=replace(self.connection, learned_servers=servers)) if servers else self

@@ -6,5 +6,5 @@ Entry points: `micro_batch.KafkaMicroBatchStream`, `batch.KafkaBatch`, `continuo
 - `topic_losses`, `topic_watch`: deleted and recreated topics.
 - `offset_reader`, `assignment`: the look-ups; `tasks`: ranges to tasks.
 
-Invariant: a plan is a function of start, end and options, so that a batch that is run again reads the same records.
+Invariant: a plan is a function of start, end and options, so that a repeated batch reads the same records.
 """

@@ -1,6 +1,6 @@
-"""How much a micro-batch reads: whether it begins now, and where it ends.
+"""Admission of micro-batches: whether one begins now, and where it ends.
 
-`KafkaMicroBatchStream` says where the batch starts; the arithmetic is that of `pyspark_kafka.planning`.
+`KafkaMicroBatchStream` knows the start of the batch; `pyspark_kafka.planning` has the arithmetic.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Admission:
     def end_of_batch(
         self, limit: ReadLimit, start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, int] | None:
-        """Return where the micro-batch ends that begins at `start`; None if there is to be none now.
+        """Return the end of the micro-batch that begins at `start`; None if no micro-batch begins now.
 
         Args:
-            limit: how much it may read, and how much it needs.
+            limit: the maximum that it may read, and the minimum that it needs.
             start: the next offset of each known topic-partition.
             latest: the ends of all topic-partitions.
         """
@@ -93,13 +93,13 @@ class Admission:
         is_due = last is None or (delay_ms is not None and (now - last) * 1000 >= delay_ms)
         if not is_due and sum(offsets_behind(start, latest).values()) < minimum.min_rows:
             return False
-        # The delay starts again, even if there is nothing to read.
+        # The delay starts again, even if nothing is available.
         self._last_admitted_s = now
         return True
 
 
 class AvailableNow:
-    """The snapshot of ends at which an available-now run stops; without `prepare` there is none.
+    """The snapshot of ends at which an available-now run stops; only `prepare` makes one.
 
     Runs on: driver, one per query run.
     """
@@ -110,7 +110,7 @@ class AvailableNow:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the run ends at what is available now."""
+        """Whether the run ends at the records that are available now."""
         return self._is_prepared
 
     def prepare(self) -> None:
@@ -122,7 +122,7 @@ class AvailableNow:
         self._is_prepared = True
 
     def ends(self, look_up: Callable[[], Mapping[TopicPartition, int]]) -> Mapping[TopicPartition, int]:
-        """Return the ends of the snapshot, or those that `look_up` finds if there is none."""
+        """Return the ends of the snapshot, or the result of `look_up` without a snapshot."""
         if self._snapshot is not None:
             return self._snapshot
         found = look_up()

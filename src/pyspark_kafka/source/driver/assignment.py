@@ -1,6 +1,6 @@
 """Which topic-partitions a subscription means: one listing of metadata.
 
-`KafkaOffsetReader` tries a listing again, and looks up the offsets of what it finds.
+`KafkaOffsetReader` retries a listing, and looks up the offsets of its partitions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Assignment:
 
     Attributes:
         partitions: sorted.
-        topic_ids: the ids of their topics, by name; brokers before Kafka 2.8 do not tell them.
+        topic_ids: the ids of their topics, by name; brokers before Kafka 2.8 do not return them.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -53,18 +53,18 @@ class SubscriptionListing:
         self._may_be_missing: set[str] = set()
         # The partitions of `assign` that were missing at the last listing.
         self._missing: list[TopicPartition] = []
-        # The topics that a pattern has matched; and whether it was said that it matches none.
+        # The topics that a pattern has matched; and whether the warning that it matches none was logged.
         self._matched: set[str] = set()
         self._has_warned = False
 
     def leave_out_missing(self, topic: str) -> None:
-        """Leave out a topic that the subscription names and that does not exist, until it comes back."""
+        """Leave out a subscribed topic that does not exist, until it exists again."""
         self._may_be_missing.add(topic)
 
     def find(
         self, client: KafkaClient, deadline: Deadline | None = None, read_topics: Collection[str] = ()
     ) -> Assignment:
-        """Return what the subscription means now; one request for metadata, and one more if matched topics are missing.
+        """Return the currently subscribed partitions; one metadata request, and a second if matched topics are missing.
 
         Args:
             client: the cluster.
@@ -129,7 +129,7 @@ class SubscriptionListing:
 
 
 def find_topics(client: KafkaClient, deadline: Deadline, topics: Collection[str]) -> Assignment:
-    """Return the partitions of those of some topics that exist, with one request for their metadata.
+    """Return the partitions of existing topics, with one metadata request.
 
     Raises:
         AccessError: this user may not describe one of them.

@@ -34,14 +34,14 @@ class KafkaBatch(Batch):
     """One read from a start to an end.
 
     Numbers and times are resolved when the query is planned. `earliest` and `latest` are open ends: a task looks them
-    up again when it starts, so a plan that is run again reads the records of that moment.
+    up again when it starts, so a repeated plan reads the records of that moment.
 
     Runs on: driver, one per planned query; blocks on look-ups, with a deadline.
 
     Args:
         options: the parsed options of the read.
         schema: the Arrow schema of the batches that readers return.
-        formats: what its keys and values are; None: bytes.
+        formats: the formats of keys and values; None: bytes.
 
     Source: Spark `KafkaBatch`, `KafkaRelation`.
     """
@@ -66,7 +66,7 @@ class KafkaBatch(Batch):
         A partition that is empty now has a task if its end is open.
 
         Raises:
-            OptionError: an option names other partitions than those that are read, a start after its end, or a time
+            OptionError: an option names partitions that are not read, a start after its end, or a time
                 without a record at or after it.
             DataLossError: an end lies after that of the log, and `failOnDataLoss` is true.
         """
@@ -98,7 +98,7 @@ class KafkaBatch(Batch):
     def _task(
         self, part: PlannedRange, topic_ids: Mapping[str, str], servers: tuple[tuple[str, int], ...]
     ) -> KafkaInputPartition:
-        # With two open ends a recreated topic is read as well as the former one: no id to compare.
+        # With two open ends a recreated topic is read like the former topic: no id is compared.
         ids = {} if part.open_ends is not None and part.open_ends.both_open else ids_of([part.offset_range], topic_ids)
         return KafkaInputPartition(part.offset_range, open_ends=part.open_ends, topic_ids=ids, servers=servers)
 
@@ -120,13 +120,13 @@ class KafkaBatch(Batch):
         first = dict.fromkeys((part.offset_range.topic_partition for part in taken), wanted.offset_from)
         if wanted.seek_ms is not None:
             by_time = offset_reader.fetch_offsets_at(dict.fromkeys(first, wanted.seek_ms))
-            # Without a match: the ends were looked up before, and no record below them is of that time or later.
+            # Without a match: no record below the ends, which were looked up before, has that time or a later one.
             first = {tp: max(offset, by_time.get(tp, latest[tp])) for tp, offset in first.items()}
         narrowed = (part.narrow(first[part.offset_range.topic_partition], wanted.offset_by) for part in taken)
         return [part for part in narrowed if part is not None]
 
     def _within_log(self, offset_range: OffsetRange, latest: Mapping[TopicPartition, int]) -> OffsetRange:
-        """Return a range without the offsets behind the log's end: a task would wait for them in vain."""
+        """Return a range without the offsets after the log's end: a task would wait for them in vain."""
         log_end_offset = latest[offset_range.topic_partition]
         if offset_range.end_offset <= log_end_offset:
             return offset_range

@@ -1,15 +1,15 @@
-"""The continuous source: decides on the driver what long-running tasks read, and when to decide again.
+"""The continuous source: plans the reads of long-running tasks on the driver, and decides when to plan again.
 
 The life of a run, as an engine calls it:
 
 1. `initialOffset`, for a new query only; otherwise `deserializeOffset` of the last committed epoch.
-2. `planInputPartitions`: which task reads which partitions, from where on. New partitions start at their first offset.
-3. The tasks run (`pyspark_kafka.source.executor.continuous_reader`). At the end of each epoch `mergeOffsets` makes one
-   offset of the positions of their readers.
-4. `needsReconfiguration`, about once a second: once the partitions have changed, the engine stops the tasks and
+2. `planInputPartitions`: the partitions of each task, with their starts. New partitions start at their first offset.
+3. The tasks run (`pyspark_kafka.source.executor.continuous_reader`). At the end of each epoch `mergeOffsets` merges the
+   positions of their readers into one offset.
+4. `needsReconfiguration`, about once a second: if the partitions have changed, the engine stops the tasks and
    continues at 2 with the last committed offset.
 
-After `prepareForTriggerAvailableNow` every plan ends where the logs ended at the first one, and the run ends there.
+After `prepareForTriggerAvailableNow` every plan ends at the log ends of the first plan, and the run ends there.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-# A progress report names at most this number of partitions that are behind.
+# The maximum number of partitions with lag in a progress report.
 _MAX_BEHIND = 10
-# What one look whether partitions have changed may take.
+# The time limit of one check whether partitions have changed.
 _LOOK_MS = 2_000
-# Partitions that are missing, and other topic ids, count when this number of looks in a row has found them: a broker
-# that lags does not know what is new.
+# Missing partitions and other topic ids count after this number of consecutive checks: a broker that lags does not know
+# new partitions.
 _LOOKS = 3
-# After a look that failed the next ones wait, for at most the second time; a warning is logged again after the third.
+# After a failed check the next ones wait, for at most the second time; a warning is logged again after the third.
 _PAUSE_MS, _MAX_PAUSE_MS = 1_000, 10_000
 _WARN_EVERY_S = 60.0
 
@@ -69,19 +69,19 @@ _WARN_EVERY_S = 60.0
 class KafkaContinuousStream(KafkaStream, ContinuousStream):
     """A Kafka subscription that tasks read without an end.
 
-    The options are those of a streaming read; those that make or split micro-batches have no effect, which is logged.
-    Each topic-partition has a task of its own, unless `maxPartitionsPerTask` lets several share one, or `tasks` says
-    how many tasks there are.
+    The options are those of a streaming read; options that make or split micro-batches have no effect, and a log line
+    names them. Each topic-partition has a task of its own, unless `maxPartitionsPerTask` lets several share one, or
+    `tasks` sets the number of tasks.
 
     Runs on: driver, one per query run, in one thread; methods block on look-ups, with a deadline. Does not pickle; its
     reader factory does.
 
     Args:
         options, schema, formats, location, versions, clock: as in `KafkaStream`.
-        tasks: how many tasks there are at most; takes precedence over `maxPartitionsPerTask`.
+        tasks: the maximum number of tasks; takes precedence over `maxPartitionsPerTask`.
 
     Attributes:
-        knownPartitions: the partitions that were planned last; empty before.
+        knownPartitions: the partitions of the last plan; empty before the first.
 
     Source: Spark `KafkaContinuousStream`.
     """
@@ -105,15 +105,15 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         self.knownPartitions: frozenset[TopicPartition] = frozenset()
         self._planned = False
         self._plan_starts: KafkaSourceOffset | None = None
-        # Of a run that ends: where, and the ids that the topics had there.
+        # Of a run with an end: its ends, and the topic ids at that time.
         self._ends_now = False
         self._ends: Mapping[TopicPartition, int] | None = None
         self._ids_at_end: Mapping[str, str] = {}
-        # Of looks whether partitions have changed: how many in a row have found less, or other topics; when the next
+        # Of checks whether partitions have changed: how many in a row have found fewer, or other topics; when the next
         # one is due after failures, and when a failure was logged.
         self._suspicions = 0
         self._backoff = Backoff(_PAUSE_MS, _MAX_PAUSE_MS)
-        # When the source is asked next, after looks that failed; and when for all topics, if they match a pattern.
+        # The time of the next check after failed ones; and of the next list of all topics, for a pattern.
         self._look_at = self._list_at = 0.0
         self._warned_at: float | None = None
         for name, value in (
@@ -128,12 +128,12 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
 
     @property
     def connection(self) -> ConnectionOptions:
-        """How the cluster is reached that is read."""
+        """The connection to the source cluster."""
         return self._options.connection
 
     @property
     def committedGroup(self) -> str | None:
-        """The consumer group that positions are committed to for Kafka's own tools; None: none."""
+        """The consumer group to which positions are committed for Kafka's own tools; None: no group."""
         return self._options.committed_group
 
     def __repr__(self) -> str:
@@ -143,7 +143,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         """Read the positions that a reader reported.
 
         Raises:
-            CheckpointError: the text is not that of a Kafka source.
+            CheckpointError: the text is not an offset of a Kafka source.
         """
         return KafkaSourcePartitionOffset(KafkaSourceOffset.from_json(text).partitions)
 
@@ -152,18 +152,18 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         self._prepared_tasks = tasks
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Have every plan end where the logs end at the first plan; partitions that are new then are left out."""
+        """Let every plan end at the log ends of the first plan; partitions that are new by then are left out."""
         self._ends_now = True
 
     def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:
         """Return the tasks that read from `start` on, and new partitions from their first offset on.
 
-        Partitions of recreated topics are new. If the subscription means no partition, there is no task; neither is
-        there if a run that ends has read everything.
+        Partitions of recreated topics are new. There are no tasks if the subscription has no partitions, or if a run
+        with an end has read everything.
 
         Raises:
-            DataLossError: partitions were deleted or topics recreated, or the logs of a run that ends are shorter than
-                what was read, and `failOnDataLoss` is true.
+            DataLossError: partitions were deleted or topics recreated, or the logs of a run with an end now end before
+                the read position, and `failOnDataLoss` is true.
         """
         position = kafka_offset(start).partitions
         self._keep_versions()
@@ -204,11 +204,11 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         ]
 
     def plannedOffset(self) -> KafkaSourceOffset | None:
-        """Return where the tasks of the last plan begin; None before the first."""
+        """Return the start of the last plan; None before the first plan."""
         return self._plan_starts
 
     def keyGroups(self, partition: InputPartition) -> Sequence[str]:
-        """Return the topic-partitions of a task: producers send all records of a key to one."""
+        """Return the topic-partitions of a task: producers send all records of a key to one topic-partition."""
         if not isinstance(partition, KafkaContinuousInputPartition):
             raise TypeError(f"expected a KafkaContinuousInputPartition, got {type(partition).__name__}")
         return [str(topic_partition) for topic_partition, _ in partition.starts]
@@ -239,9 +239,9 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         return KafkaSourceOffset(merged)
 
     def lagMetrics(self, position: Offset, latest: Offset) -> Mapping[str, str]:
-        """Return the figures of `KafkaMicroBatchStream.metrics`, and the partitions that are most behind, as JSON.
+        """Return the metrics of `KafkaMicroBatchStream.metrics`, and the partitions with the largest lag, as JSON.
 
-        `offsetsBehindLatest` has at most ten of them, and none that is not behind.
+        `offsetsBehindLatest` has at most ten partitions, all with lag.
         """
         reached, ends = kafka_offset(position).partitions, kafka_offset(latest).partitions
         furthest = most_behind(offsets_behind(reached, ends), _MAX_BEHIND)
@@ -253,7 +253,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         return KafkaSourceOffset(ends)
 
     def hasReached(self, position: Offset, target: Offset) -> bool:
-        """Return whether every partition of the target is read that far.
+        """Return whether every partition is read up to its target.
 
         A partition that the position lacks was not planned yet: it counts only if it had records.
         """
@@ -261,13 +261,14 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         return all(reached.get(tp, 0) >= end for tp, end in kafka_offset(target).partitions.items())
 
     def needsReconfiguration(self) -> bool:
-        """Return whether other partitions exist than those that were planned last, or topics were recreated.
+        """Return whether the partitions differ from the last plan, or topics were recreated.
 
-        New partitions count at once; missing ones and other topic ids after several looks, because a broker may lag. A
-        look that fails says nothing: it is logged, and the next ones wait for up to 10 s. Blocks for at most about 2 s.
+        New partitions count immediately; missing ones and other topic ids after several checks, because a broker may
+        lag. A failed check has no result: it is logged, and the next ones wait for up to 10 s. Blocks for at most about
+        2 s.
 
-        A look is for the topics that are read. Whether a pattern matches further ones takes a list of all topics of the
-        cluster, which is asked for as often as Java's consumers do: `metadata.max.age.ms`.
+        A check asks for the topics that are read. Further matches of a pattern need a list of all topics of the
+        cluster, which is requested as often as by Java's consumers: `metadata.max.age.ms`.
         """
         if not self._planned or self._clock() < self._look_at:
             return False
@@ -301,10 +302,10 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
     def _ends_of(
         self, starts: Mapping[TopicPartition, int], known: Mapping[TopicPartition, int], assignment: Assignment
     ) -> EndedPlan | None:
-        """Return where a plan ends; None if it does not."""
+        """Return the end of a plan; None without an end."""
         if self._ends is None:
             return None
-        # Of a topic that was recreated since, the end is unknown: the next query reads it.
+        # The end of a topic that was recreated since is unknown: the next query reads it.
         same = {
             topic_partition: end
             for topic_partition, end in self._ends.items()
@@ -316,7 +317,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         return plan
 
     def _fetch_assignment(self, position: Mapping[TopicPartition, int]) -> Assignment:
-        """Return what the subscription means; if partitions are missing, other brokers are asked as well."""
+        """Return the subscribed partitions; if some are missing, other brokers are asked as well."""
         topics = _topics(position)
         pauses = Backoff.constant(self._options.connection.retry_backoff_ms)
         found = self._losses.without_deleted(position, lambda: self._offset_reader.fetch_assignment(topics))
@@ -331,9 +332,9 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
     def _not_deleted(
         self, position: Mapping[TopicPartition, int], assignment: Assignment
     ) -> Mapping[TopicPartition, int]:
-        """Return a position without topics whose loss was reported when they were looked up by name.
+        """Return a position without the topics whose loss a look-up by name has reported.
 
-        A topic that the subscription does not name any more was not looked up: its loss is for the plan to report.
+        A topic that the subscription no longer names was not looked up: the plan reports its loss.
         """
         subscription = self._options.subscription
         reported = {*subscription.topics, *_topics(subscription.topic_partitions)} - _topics(assignment.partitions)

@@ -26,8 +26,8 @@ class EdgeResolver:
     Runs on: driver, one per plan; methods block on look-ups, with a deadline.
 
     Attributes:
-        assigned: the partitions that the subscription means, sorted.
-        topic_ids: the ids of their topics, by name; brokers before Kafka 2.8 do not tell them.
+        assigned: the subscribed partitions, sorted.
+        topic_ids: the ids of their topics, by name; brokers before Kafka 2.8 do not return them.
     """
 
     def __init__(self, reader: KafkaOffsetReader) -> None:
@@ -51,7 +51,7 @@ class EdgeResolver:
         return self._latest
 
     def find_starts(self, edge: RangeEdge, *, latest_without_match: bool) -> dict[TopicPartition, int]:
-        """Return where each partition starts.
+        """Return the start of each partition.
 
         Args:
             edge: the start of the read.
@@ -63,7 +63,7 @@ class EdgeResolver:
         return self._resolve(edge, "starting", latest_without_match=latest_without_match)
 
     def find_fixed_starts(self, edge: RangeEdge) -> dict[TopicPartition, int]:
-        """Return the starts that an edge names and that no look-up changes: numbers, and first offsets.
+        """Return the starts that do not depend on a look-up of times or ends: numbers, and first offsets.
 
         For an edge that named the partitions of a former moment.
         """
@@ -74,7 +74,7 @@ class EdgeResolver:
         return {**self._reader.fetch_earliest_offsets(first), **numbers}
 
     def find_ends(self, edge: RangeEdge) -> dict[TopicPartition, int]:
-        """Return where each partition ends, exclusive; without a record at or after the time, the end of its log.
+        """Return the exclusive end of each partition; without a record at or after the time, the end of its log.
 
         Raises:
             OptionError: the edge names other partitions.
@@ -98,7 +98,7 @@ class EdgeResolver:
 
 
 def resolve_listed(reader: KafkaOffsetReader, resolve: Callable[[EdgeResolver], T]) -> T:
-    """Return what `resolve` makes of the partitions that exist now; list them again if a topic goes away meanwhile."""
+    """Return the result of `resolve` for the current partitions; list them again if a topic disappears meanwhile."""
     for _ in range(_LISTINGS - 1):
         resolver = EdgeResolver(reader)
         try:

@@ -1,16 +1,16 @@
-"""The micro-batch source: decides on the driver what each micro-batch reads.
+"""The micro-batch source: plans each micro-batch on the driver.
 
 The life of a micro-batch, as Spark calls it:
 
-1. `initialOffset`, for a new query only: where the first one starts (`starting_position`).
-2. `latestOffset`: where the next one ends. Looks up the ends of all logs, leaves out topics that are gone
+1. `initialOffset`, for a new query only: the start of the first micro-batch (`starting_position`).
+2. `latestOffset`: the end of the next micro-batch. Looks up the ends of all logs, leaves out deleted topics
    (`topic_losses`), and applies the read limit (`admission`). Spark writes the end to the checkpoint.
-3. `planInputPartitions`: which task reads which ranges (`pyspark_kafka.planning`, `tasks`). Called again with the same
+3. `planInputPartitions`: the ranges of each task (`pyspark_kafka.planning`, `tasks`). Called again with the same
    start and end if the query died before the commit; the records are then the same.
-4. The tasks run (`pyspark_kafka.source.executor`), with what `createReaderFactory` returns.
+4. The tasks run (`pyspark_kafka.source.executor`), with the factory of `createReaderFactory`.
 5. `commit`: the position is in the checkpoint. With `commitOffsetsToGroup`, the end is also committed to a group for
    Kafka's tools (`reporting`). Spark calls it late: when the next micro-batch has its end. The start of the next
-   `latestOffset` says the same earlier, also after the last micro-batch of an available-now run.
+   `latestOffset` has the same meaning and comes earlier, also after the last micro-batch of an available-now run.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         location: as in `KafkaStream`: where the stream keeps its start and the ids of its topics.
         versions: of the schemas it reads with, to be kept once the checkpoint is known to be that of the query.
         starts_are_finished: whether a start of `latestOffset` is the end of a batch that the engine has finished, as
-            with Spark; else only `commit` says so.
+            with Spark; otherwise only `commit` marks a finished batch.
         clock: monotonic seconds; for `maxTriggerDelay` and deadlines.
 
     Example:
@@ -100,7 +100,7 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         super().__init__(options, schema, formats, location=location, versions=versions, clock=clock)
         self._admission = Admission(self._offset_reader, clock)
         self._available_now = AvailableNow()
-        # What the last look-up found, and the end that was returned after it; a plan of that end need not look again.
+        # The result of the last look-up, and the end that was returned after it: a plan of that end needs no look-up.
         self._assignment: Assignment | None = None
         self._latest: Mapping[TopicPartition, int] | None = None
         self._end: KafkaSourceOffset | None = None
@@ -111,7 +111,7 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         return f"KafkaV2[{self._options.subscription.describe()}]"
 
     def resolve_start(self) -> Mapping[TopicPartition, int]:
-        """Return where a query starts that has no start yet; keep nothing.
+        """Return the start of a query that has none yet; keep nothing.
 
         Raises:
             OptionError: the option names other partitions than the subscription, or a time without a record.
@@ -127,9 +127,9 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         self._available_now.prepare()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> KafkaSourceOffset:
-        """Return the end of the micro-batch that begins at `start`; `start` itself if there is to be none now.
+        """Return the end of the micro-batch that begins at `start`; `start` itself if no micro-batch begins now.
 
-        New partitions are read from their earliest offset. Partitions that are gone are missing in the end, and
+        New partitions are read from their earliest offset. Deleted partitions are missing in the end, and
         reported when the batch is planned.
 
         Raises:
@@ -156,7 +156,7 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
             # The same text as `start`, with its own start if it has one: Spark takes any other text for new data.
             self._end = first if carried is None else KafkaSourceOffset(started, carried)
             if self._available_now.is_prepared:
-                # Spark ends the run, and this process, as soon as it has this answer.
+                # After this return value Spark ends the run, and this process.
                 self._finished.flush()
         return self._end
 
@@ -165,9 +165,9 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         return KafkaSourceOffset(self._latest) if self._latest else None
 
     def metrics(self, latestConsumedOffset: Offset | None) -> Mapping[str, str]:
-        """Return how far `latestConsumedOffset` is behind the ends that the last `latestOffset` found.
+        """Return the lag of `latestConsumedOffset` to the ends of the last `latestOffset`.
 
-        Without a limit a micro-batch reads up to these ends, so all figures are 0 after it.
+        Without a limit a micro-batch reads up to these ends, and all metrics are 0 after it.
         """
         consumed = None if latestConsumedOffset is None else kafka_offset(latestConsumedOffset).partitions
         return lag_metrics(consumed, self._latest)
@@ -182,7 +182,7 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         first, last = kafka_offset(start), kafka_offset(end)
         self._keep_versions()
         if first == last:
-            # Spark also plans an empty batch to tell the source of a restarted query its position.
+            # Spark also plans an empty batch, to pass its position to the source of a restarted query.
             return []
         started = self._starting.of_batch(first.partitions, last, is_ours=self._end is not None)
         ended = last.partitions

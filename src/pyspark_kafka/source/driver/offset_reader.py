@@ -1,4 +1,4 @@
-"""Looks up where the logs of a subscription begin and end, with retries."""
+"""Looks up the first offsets and the ends of the logs of a subscription, with retries."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# How often brokers must call a topic unknown before that is believed: one that was never seen, and one that the query
-# has read. Brokers that start know no topics yet, and a topic that is being recreated is missing for a moment.
+# How many responses must call a topic unknown before it counts as unknown: a topic that was never seen, and a topic
+# that the query has read. Brokers that start know no topics yet, and during its recreation a topic is missing for a
+# moment.
 _UNKNOWN_TOPIC_LOOKS = 4
 _KNOWN_TOPIC_LOOKS = 12
 
@@ -37,16 +38,16 @@ _KNOWN_TOPIC_LOOKS = 12
 class KafkaOffsetReader:
     """Looks up the partitions of a subscription and their offsets.
 
-    Runs on: driver; every method blocks, for at most the connection's `api_timeout_ms` for each attempt. Once a look-up
-    has succeeded, an outage of the brokers is waited out for `outage_timeout_ms`.
+    Runs on: driver; every method blocks, for at most the connection's `api_timeout_ms` for each attempt. After a first
+    successful look-up it waits for the end of an outage, for at most `outage_timeout_ms`.
 
     Args:
         connection: how to reach the brokers.
         subscription: the topics or partitions to read.
         isolation_level: decides what "latest" means: the high watermark, or the last stable offset.
-        attempts: how often a look-up is tried in total (`fetchOffset.numRetries`, which counts attempts).
+        attempts: the total number of attempts of a look-up (`fetchOffset.numRetries`, which counts attempts).
         retry_interval_ms: the pause between attempts (`fetchOffset.retryIntervalMs`).
-        outage_timeout_ms: how long one outage is waited out (`outageTimeout`); 0: not at all, for batch reads.
+        outage_timeout_ms: the maximum wait for the end of one outage (`outageTimeout`); 0, no wait, for batch reads.
 
     Source: Spark `KafkaOffsetReaderAdmin`.
     """
@@ -71,7 +72,7 @@ class KafkaOffsetReader:
 
     @classmethod
     def from_options(cls, options: BatchReadOptions | StreamReadOptions) -> KafkaOffsetReader:
-        """Build the reader that a query's options ask for."""
+        """Build the reader of a query from its options."""
         return cls(
             options.connection,
             options.subscription,
@@ -82,18 +83,18 @@ class KafkaOffsetReader:
         )
 
     def leave_out_missing(self, topic: str) -> None:
-        """Leave out a topic that the subscription names and that does not exist, until it comes back."""
+        """Leave out a subscribed topic that does not exist, until it exists again."""
         self._listing.leave_out_missing(topic)
 
     def fetch_assignment(self, read_topics: Collection[str] = (), *, elsewhere: bool = False) -> Assignment:
-        """Return what the subscription means now.
+        """Return the currently subscribed partitions.
 
         Topics that are internal to the brokers are left out. With `assign`, listed partitions that do not exist are
         left out too; with `subscribePattern`, no match is not an error.
 
         Args:
-            read_topics: topics that the query has read: if one of them is missing, it is looked up more often.
-            elsewhere: whether to ask another broker than the one that was asked last, which may lag.
+            read_topics: topics that the query has read; a missing one is looked up several times.
+            elsewhere: whether to ask another broker than last time, because that broker may lag.
 
         Raises:
             BrokerError: a topic named by `subscribe` or `assign` does not exist, or this user may not describe it.
@@ -107,11 +108,11 @@ class KafkaOffsetReader:
         return self._retrying("listing partitions", look_up, read_topics)
 
     def find_assignment_once(self, timeout_ms: float, topics: Collection[str] = ()) -> Assignment:
-        """Return what the subscription means now, within a short time and without a second attempt.
+        """Return the currently subscribed partitions, within a short time and with one attempt.
 
         Args:
-            timeout_ms: of the whole.
-            topics: if there are some, only these are looked at; those that do not exist are left out.
+            timeout_ms: for the whole call.
+            topics: if not empty, only these are listed; missing topics are left out.
 
         Raises:
             ConnectorError: the look-up failed, or took too long.
@@ -123,9 +124,9 @@ class KafkaOffsetReader:
             return self._listing.find(client, deadline)
 
     def fetch_topic_ids_elsewhere(self, topics: Collection[str]) -> dict[str, str]:
-        """Return the ids of topics from another broker than the one that was asked last; unknown topics are left out.
+        """Return the ids of topics from another broker than last time; unknown topics are left out.
 
-        For ids that differ from those that the query has read: a broker may lag behind the creation of a topic.
+        For ids that differ from the known ones: a broker may lag after the creation of a topic.
         """
 
         def look_up(client: KafkaClient) -> dict[str, str]:
@@ -137,7 +138,7 @@ class KafkaOffsetReader:
         return self._retrying("looking up topic ids", look_up)
 
     def fetch_assigned_partitions(self) -> tuple[TopicPartition, ...]:
-        """Return the partitions that the subscription means now, sorted; see `fetch_assignment`."""
+        """Return the currently subscribed partitions, sorted; see `fetch_assignment`."""
         return self.fetch_assignment().partitions
 
     def fetch_earliest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -148,13 +149,13 @@ class KafkaOffsetReader:
         return self._retrying("listing earliest offsets", lambda client: self._list(client, wanted, Earliest()))
 
     def fetch_earliest_offsets_of_new(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the first offset of partitions that are new to a query; those that are gone again are left out."""
+        """Return the first offset of partitions that are new to a query; deleted ones are left out."""
         new = tuple(partitions)
         if not new:
             return {}
 
         def look_up(client: KafkaClient) -> dict[TopicPartition, int]:
-            # Listed first: a look-up of a partition that is gone would fail, and the plan decides what its loss means.
+            # Listed first: a look-up of a deleted partition would fail, and the plan decides about its loss.
             assigned = frozenset(self._listing.find(client).partitions)
             return self._list(client, [tp for tp in new if tp in assigned], Earliest())
 
@@ -178,10 +179,9 @@ class KafkaOffsetReader:
         """Return the end of each partition: the high watermark, or the last stable offset with `read_committed`.
 
         Args:
-            partitions: what to look up.
-            known: offsets that the ends have reached before. If an end is lower now, it is looked up again, as often
-                as look-ups are tried: a new leader may lag. Then the lower end is returned: the topic may have been
-                recreated.
+            partitions: the partitions to look up.
+            known: earlier ends. If an end is lower now, it is looked up again in all attempts, because a new leader
+                may lag. If it stays lower, the lower end is returned: the topic may have been recreated.
         """
         wanted = tuple(partitions)
         if not wanted:
@@ -191,9 +191,9 @@ class KafkaOffsetReader:
     def fetch_assigned_latest_offsets(
         self, known: Mapping[TopicPartition, int] | None = None
     ) -> tuple[Assignment, dict[TopicPartition, int]]:
-        """Return what the subscription means now and the end of each of its partitions; see `fetch_latest_offsets`.
+        """Return the currently subscribed partitions and the end of each; see `fetch_latest_offsets`.
 
-        Each attempt lists the partitions again: a topic that goes away after the listing has no offsets.
+        Each attempt lists the partitions again: a topic that is deleted after the listing has no offsets.
 
         Raises:
             BrokerError: as `fetch_assignment`.
@@ -211,7 +211,7 @@ class KafkaOffsetReader:
         look_up: Callable[[KafkaClient], tuple[T, dict[TopicPartition, int]]],
         known: Mapping[TopicPartition, int],
     ) -> tuple[T, dict[TopicPartition, int]]:
-        """Return what a look-up finds; repeat it while an end is below a known one, as often as look-ups are tried."""
+        """Return the result of a look-up; repeat it in all attempts while an end is below a known one."""
         topics = {topic_partition.topic for topic_partition in known}
         for attempt in self._attempt_numbers():
             found = self._retrying("listing latest offsets", look_up, topics)
@@ -248,10 +248,10 @@ class KafkaOffsetReader:
         return _list_offsets(client, asked, self._isolation_level) if asked else {}
 
     def _retrying(self, step: str, call: Callable[[KafkaClient], T], read_topics: Collection[str] = ()) -> T:
-        """Return what a look-up finds; repeat it after failures, and through an outage once one has succeeded.
+        """Return the result of a look-up; repeat it after failures, and through an outage after a first success.
 
         Args:
-            step: what is looked up, for the log.
+            step: the subject of the look-up, for the log.
             call: the look-up, with the listing of partitions if it needs one.
             read_topics: topics that the query has read: they existed.
         """
@@ -263,7 +263,7 @@ class KafkaOffsetReader:
             try:
                 return self._past_unknown_topics(call, read_topics)
             except ConnectorError as error:
-                # The client has already retried until its deadline; to wait as long again would only hide the error.
+                # The client has already retried until its deadline; another wait would only hide the error.
                 if (
                     isinstance(error, (TimeoutError, TransportError, AccessError))
                     or not error.retriable
@@ -274,7 +274,7 @@ class KafkaOffsetReader:
         raise RuntimeError("the last attempt returns or raises")
 
     def _past_unknown_topics(self, call: Callable[[KafkaClient], T], read_topics: Collection[str]) -> T:
-        """Return what a look-up finds; a topic that brokers do not know is looked up several times."""
+        """Return the result of a look-up; a topic that is unknown to brokers is looked up several times."""
         backoff = Backoff(self._connection.retry_backoff_ms, self._connection.retry_backoff_max_ms)
         for look in attempts(backoff):
             try:

@@ -1,4 +1,4 @@
-"""Where a new query starts: resolved once, and kept from then on."""
+"""The start of a new query: resolved once, and kept from then on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StartingPosition:
     Args:
         options: of the stream: its starting option, and how it is resolved.
         offset_reader: looks up partitions and offsets.
-        watch: takes note of the topics that the position is resolved for.
+        watch: notes the topics of the resolved position.
         files: the query's checkpoint; None if its location is not known.
         directory: the source's own directory in it.
 
@@ -83,7 +83,7 @@ class StartingPosition:
         return self._offsets
 
     def resolve(self) -> Mapping[TopicPartition, int]:
-        """Return the position as a look-up finds it now; keep nothing.
+        """Return the position of a look-up now; keep nothing.
 
         Raises:
             OptionError: the option names other partitions than the subscription, or a time without a record.
@@ -98,13 +98,13 @@ class StartingPosition:
     def of_batch(
         self, start: Mapping[TopicPartition, int], end: KafkaSourceOffset, *, is_ours: bool
     ) -> Mapping[TopicPartition, int]:
-        """Return where a micro-batch starts that is about to be planned.
+        """Return the start of the micro-batch to be planned.
 
-        A first batch that another run has planned starts where it started then, in the partitions that existed then,
-        whatever the option resolves to now.
+        A first batch that another run has planned keeps its start and its partitions of that time,
+        even if the option resolves to other offsets now.
 
         Args:
-            start: its start as the engine hands it over.
+            start: its start as the engine passes it.
             end: its end.
             is_ours: whether this run has already found the end of a batch.
         """
@@ -118,7 +118,7 @@ class StartingPosition:
         return start
 
     def carried(self, start: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
-        """Return what the end of a batch from `start` has to carry: its start if it is the first one, else None."""
+        """Return the start that the end of a batch must carry: `start` for the first batch, otherwise None."""
         # Later batches may start at the same offsets by chance.
         self._passed = self._passed or start != self._offsets
         if self._passed or self._files is not None or _is_fixed(self._options.starting):
@@ -143,7 +143,7 @@ class StartingPosition:
 
 
 def _check_unused(files: CheckpointFiles) -> None:
-    """Refuse the checkpoint of a query that is beyond batch 0: such a query does not ask where to start."""
+    """Refuse the checkpoint of a query that is past batch 0: such a query does not need a start."""
     batches = [int(name) for name in files.list("offsets") if name.isdecimal()]
     if any(batch > 0 for batch in batches):
         raise CheckpointError(

@@ -1,4 +1,4 @@
-"""What the micro-batch and the continuous stream have in common: start, topics, finished records."""
+"""The common base of the micro-batch and the continuous stream: start, topics, finished records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class KafkaStream:
-    """A Kafka subscription that a query reads on and on.
+    """A Kafka subscription that a streaming query reads.
 
     Runs on: driver, one per query run, in one thread; methods block on look-ups, with a deadline. Does not pickle; its
     reader factory does.
@@ -40,7 +40,7 @@ class KafkaStream:
     Args:
         options: the parsed options of the stream.
         schema: the Arrow schema of the batches that readers return.
-        formats: what its keys and values are; None: bytes.
+        formats: the formats of keys and values; None: bytes.
         location: a directory of this stream alone, where it keeps its start and the ids of its topics; None: below
             the query's checkpoint, if an option names that, which takes precedence.
         versions: of the schemas it reads with, to be kept once the checkpoint is known to be that of the query.
@@ -100,7 +100,7 @@ class KafkaStream:
         return cls(parsed, columns.schema, columns.formats, versions=columns.versions, **more)
 
     def initialOffset(self) -> KafkaSourceOffset:
-        """Return where a new query starts: the starting option, resolved for the partitions of the first call.
+        """Return the start of a new query: the starting option, resolved for the partitions of the first call.
 
         Later calls return the same; if the location of the checkpoint is known, also in later runs. Without it, a
         micro-batch stream raises the error of a starting option that does not fit in `latestOffset`, which a new query
@@ -125,28 +125,28 @@ class KafkaStream:
         return KafkaSourceOffset.from_json(json)
 
     def commit(self, end: Offset) -> None:
-        """Tell Kafka's tools that everything below `end` is processed, if an option names a group for that.
+        """Report to Kafka's tools that all records before `end` are processed, if an option names a group for that.
 
         The position itself is in the checkpoint. Does not block.
         """
         self._finished.note(kafka_offset(end).partitions)
 
     def stop(self) -> None:
-        """Wait, for at most about 2 s, until Kafka's tools know what is finished, if an option names a group for that.
+        """Wait, for at most about 2 s, until Kafka's tools have the finished position, if an option names a group.
 
         Connections belong to the process's pool.
         """
         self._finished.stop()
 
     def _keep_versions(self) -> None:
-        """Write which schemas are read with: not before a step that refuses the checkpoint of another query."""
+        """Write the versions of the reader schemas: after a step that refuses the checkpoint of another query."""
         if self._versions is not None:
             self._versions.keep()
             self._versions = None
 
 
 def kafka_offset(offset: Offset) -> KafkaSourceOffset:
-    """Return an offset that an engine hands back; raise CheckpointError if it is another source's."""
+    """Return an offset that an engine passes; raise CheckpointError if another source wrote it."""
     if not isinstance(offset, KafkaSourceOffset):
         raise CheckpointError(
             f"Expected an offset of a Kafka source, got {offset.json()}.",

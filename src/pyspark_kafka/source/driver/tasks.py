@@ -1,4 +1,4 @@
-"""The tasks of a read: which ranges each of them reads. Pure: no sockets, no clock."""
+"""The tasks of a read: the ranges of each task. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADVISED: set[str] = set()
 # In a warning: a subscription may list thousands of topics.
 _MAX_NAME = 120
 
-# Partitions share a task up to this number of offsets: a task that runs longer than it takes to start gains nothing.
+# Partitions share a task up to this number of offsets: the start of a task is short compared with a longer read.
 _SHARED_TASK_OFFSETS = 100_000
 
 
@@ -33,11 +33,11 @@ def build_tasks(
 ) -> list[KafkaInputPartition]:
     """Return the tasks that read ranges without open ends: one for each, or fewer if `maxPartitionsPerTask` allows it.
 
-    A function of the ranges and the options, so a micro-batch that is planned again has the same tasks.
+    A function of the ranges and the options, so a repeated plan of a micro-batch has the same tasks.
 
     Args:
-        ranges: what to read.
-        options: how ranges share tasks.
+        ranges: the ranges to read.
+        options: the limits on ranges that share a task.
         topic_ids: the ids of the topics for which the ranges were planned, by name.
     """
     tasks = pack_ranges(
@@ -71,6 +71,6 @@ def advise_sharing(ranges: Collection[OffsetRange], options: BatchReadOptions | 
 
 
 def ids_of(ranges: Iterable[OffsetRange], topic_ids: Mapping[str, str]) -> dict[str, str]:
-    """Return the ids of the topics of some ranges: each task carries those of its own."""
+    """Return the ids of the topics of some ranges: each task carries the ids of its own topics."""
     topics = {offset_range.topic_partition.topic for offset_range in ranges}
     return {topic: topic_ids[topic] for topic in topics if topic in topic_ids}

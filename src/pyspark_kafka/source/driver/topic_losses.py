@@ -1,6 +1,6 @@
-"""Topics that a stream has read and that were deleted or recreated: an error, or a warning.
+"""Deleted and recreated topics of a stream: an error, or a warning.
 
-Everything that a stream decides by `failOnDataLoss` is here. Ids of topics are remembered in `topic_watch`.
+All decisions of a stream by `failOnDataLoss` are here. `topic_watch` remembers the ids of topics.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TopicLosses:
     Runs on: driver, one per query run; methods block on look-ups, with a deadline.
 
     Args:
-        options: of the stream: whether data loss is an error, and for how long topics may disappear.
+        options: of the stream: whether data loss is an error, and the maximum time for which topics may be missing.
         offset_reader: looks up topics and offsets.
         watch: the ids of the topics that the query has read.
         clock: monotonic seconds.
@@ -70,10 +70,10 @@ class TopicLosses:
 
         Args:
             error: the loss.
-            offsets: how many are lost; of a partition of which nobody knows, 1; 0 if a plan will count them.
+            offsets: the number of lost offsets; 1 for a partition with an unknown number; 0 if a plan will count them.
         """
         if self._fail_on_data_loss:
-            # Nothing of the look-up that found it: who reads the error reads its hint first.
+            # Without the error of the look-up as its cause: a reader needs the hint of this error first.
             raise error from None
         # Without its hint, which is to set failOnDataLoss.
         _LOG.warning("[%s] %s The query continues, because 'failOnDataLoss' is false.", error.condition, error.message)
@@ -82,10 +82,10 @@ class TopicLosses:
     def fetch_latest_offsets(
         self, known: Mapping[TopicPartition, int]
     ) -> tuple[Assignment, Mapping[TopicPartition, int]]:
-        """Return what the subscription means now and the end of each of its partitions, without deleted topics.
+        """Return the currently subscribed partitions and the end of each, without deleted topics.
 
         Args:
-            known: offsets that the query has reached.
+            known: the offsets of the query's position.
 
         Raises:
             DataLossError: a topic was deleted, and `failOnDataLoss` is true.
@@ -98,10 +98,10 @@ class TopicLosses:
         return assignment, latest
 
     def without_deleted(self, position: Mapping[TopicPartition, int], look_up: Callable[[], T]) -> T:
-        """Return what a look-up finds; topics of `position` that do not exist now are data loss, and left out of it.
+        """Return the result of a look-up; topics of `position` that do not exist now are data loss, and left out.
 
-        Each topic that is missing costs one more look-up. Topics that come and go would keep it here for ever: the
-        deadline begins with the first one that is missing.
+        Each missing topic takes one more look-up. The deadline begins with the first missing topic, because topics that
+        are deleted and created all the time would keep it busy forever.
 
         Raises:
             DataLossError: a topic was deleted, and `failOnDataLoss` is true.
@@ -139,12 +139,12 @@ class TopicLosses:
     ) -> Mapping[TopicPartition, int]:
         """Return the start of a micro-batch without recreated topics that it reads from their beginning.
 
-        They are noted before any task reads, so that the batch is the same if it is planned again.
+        They are noted before any task reads, so that a repeated plan returns the same batch.
 
         Args:
-            start: where the micro-batch starts.
-            end: where it ends.
-            assignment: what the subscription meant when `end` was found; None: another run found it.
+            start: the start of the micro-batch.
+            end: its end.
+            assignment: the subscribed partitions when `end` was found; None: another run found it.
 
         Raises:
             DataLossError: a topic was recreated, and `failOnDataLoss` is true.
@@ -160,17 +160,17 @@ class TopicLosses:
     ) -> Mapping[TopicPartition, int]:
         """Return the start of a continuous read without recreated topics, which it reads from their beginning.
 
-        They are noted before any task reads, so that they begin there again if the read is planned again from this
-        start, and not when it has a later one.
+        They are noted before any task reads: a repeated plan from this start reads them from their beginning again, and
+        a plan from a later start does not.
 
         Args:
-            start: the offset that is planned from.
-            assignment: what the subscription means now.
+            start: the start of the plan.
+            assignment: the currently subscribed partitions.
 
         Raises:
             DataLossError: a topic was recreated, and `failOnDataLoss` is true.
         """
-        # A topic that is not in the start is new, whatever topic of its name was read before.
+        # A topic that is not in the start is new, even if a topic of the same name was read before.
         self._watch.meet(assignment.topic_ids, _topics(start))
         return self._without_restarting(start, assignment, f"from {KafkaSourceOffset(start).json()}")
 
@@ -188,7 +188,7 @@ class TopicLosses:
     ) -> tuple[tuple[str, ...], Mapping[str, str]]:
         """Return the recreated topics, and the ids of all.
 
-        A broker that names another id may lag, so others are asked; while they contradict each other, no topic counts
+        A broker that returns another id may lag, so other brokers are asked. While their ids differ, no topic counts
         as recreated, and the next trigger asks again.
         """
         recreated = self._watch.recreated(topic_ids, topics)

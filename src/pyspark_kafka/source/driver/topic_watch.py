@@ -1,6 +1,6 @@
 """Remembers the ids of the topics that a stream has read, and finds recreated ones.
 
-`topic_losses` decides what follows from that; `pyspark_kafka.checkpoint.topic_ids` keeps the ids in a file.
+`topic_losses` decides what to do about them; `pyspark_kafka.checkpoint.topic_ids` keeps the ids in a file.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class TopicWatch:
-    """The ids of the topics that a query has read, so that a recreated one is not read at former offsets.
+    """The ids of the topics that a query has read, so that a recreated topic is not read at former offsets.
 
-    Offsets do not show it: the end of the new topic may be higher than that of the former one. Ids are kept in memory
-    for this run, and beyond it in the checkpoint if its location is known; never in the offsets, which Spark's own
-    connector must be able to read.
+    Offsets do not reveal it: the end of the new topic may be higher than the end of the former one. Ids are kept in
+    memory for this run, and for later runs in the checkpoint if its location is known; never in the offsets, which
+    Spark's own connector must be able to read.
 
     Runs on: driver, one per query run.
 
@@ -39,7 +39,7 @@ class TopicWatch:
 
     @property
     def ids(self) -> Mapping[str, str]:
-        """The ids of the topics that the query reads, by name; brokers before Kafka 2.8 do not tell them."""
+        """The ids of the topics that the query reads, by name; brokers before Kafka 2.8 do not return them."""
         return self._identities().ids
 
     def meet(self, topic_ids: Mapping[str, str], position: Iterable[str] = ()) -> None:
@@ -48,11 +48,11 @@ class TopicWatch:
         A topic that is not in the position is new, even if a topic of its name was read before.
 
         Args:
-            topic_ids: the ids of the topics that the subscription means now.
+            topic_ids: the ids of the currently subscribed topics.
             position: the topics in the position of the query.
 
         Raises:
-            CheckpointError: the file beside the checkpoint cannot be read or written.
+            CheckpointError: the file in the checkpoint cannot be read or written.
         """
         kept, read = self._identities(), set(position)
         ids = {topic: topic_id for topic, topic_id in kept.ids.items() if topic in read}
@@ -61,7 +61,7 @@ class TopicWatch:
             self._keep(replace(kept, ids=ids))
 
     def recreated(self, topic_ids: Mapping[str, str], topics: Iterable[str]) -> tuple[str, ...]:
-        """Return those of `topics` that have another id than the query has read, sorted."""
+        """Return the topics whose id differs from the id that the query has read, sorted."""
         ids = self._identities().ids
         return tuple(
             sorted(
@@ -72,7 +72,7 @@ class TopicWatch:
     def restart(self, topics: Iterable[str], topic_ids: Mapping[str, str], end: str) -> None:
         """Note that the micro-batch that ends at `end` reads `topics` from their beginning, before any task reads.
 
-        The end identifies the micro-batch, so that it reads the same if it is planned again after a crash.
+        The end identifies the micro-batch, so that a repeated plan after a crash reads the same records.
         """
         restarted = tuple(sorted(topics))
         kept = self._identities()

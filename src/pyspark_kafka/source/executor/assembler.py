@@ -1,4 +1,4 @@
-"""Which assembler puts the batches of a reader together: one of bytes, or one of typed keys and values."""
+"""The assemblers of Arrow batches: for bytes, or for typed keys and values."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class Assembler(Protocol):
 
     @property
     def decoded_columns(self) -> Sequence[str]:
-        """The columns that the codec decodes for it."""
+        """The columns that the codec must decode for it."""
         ...
 
     def assemble(self, decoded: Decoded) -> pa.RecordBatch:
-        """Return a batch of decoded records; it may have fewer rows than they are, or none."""
+        """Return a batch of decoded records; it may have fewer rows than records, or none."""
         ...
 
 
 class Assemblers:
-    """The assemblers of one reader. Without typed columns there is nothing to do for a batch but to assemble it.
+    """The assemblers of one reader. Without typed columns, a batch is only assembled.
 
     Runs on: executor, one for a reader.
 
     Args:
         schema: the exact Arrow schema of the batches.
-        formats: what keys and values are; None: bytes.
+        formats: the formats of keys and values; None: bytes.
 
     Raises:
         MissingDependencyError, SchemaError: as `TypedBatches`.
@@ -56,7 +56,7 @@ class Assemblers:
             self._typed = TypedBatches(schema, formats)
 
     def assembler(self, topic_partition: TopicPartition) -> Assembler:
-        """Return what puts the batches of a topic-partition together."""
+        """Return the assembler of a topic-partition."""
         known = self._assemblers.get(topic_partition)
         if known is None:
             typed = self._typed
@@ -65,7 +65,7 @@ class Assemblers:
         return known
 
     def finish(self) -> None:
-        """Check what was read, once the reader has read all.
+        """Check the share of bad records, after the reader has read everything.
 
         Raises:
             RecordError: too many records are bad.

@@ -1,4 +1,4 @@
-"""What becomes of records whose key or value cannot be read: counted, logged, an error. Pure."""
+"""Records with an unreadable key or value: counted, logged, or an error. Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LOG = logging.getLogger(__name__)
 
 # The number of bad records that an error or a line of the log names.
 _NAMED = 5
-# A ratio of fewer records than this says little, except at the end.
+# A ratio of fewer records means little, except at the end.
 _MIN_JUDGED = 100
-# A task that runs for long logs about this often what it left out; others once, at their end.
+# The interval of log lines about dropped records in long tasks; other tasks log once, at their end.
 _LOG_EVERY_S = 60.0
 _FRAMING = "Check option '{column}Framing': it must be what the writers of the topic use, often none."
-# What to do first, by reason.
+# The first advice, by reason.
 _HINTS = {
     Reason.INCOMPLETE_HEADER.value: _FRAMING,
     Reason.INVALID_MAGIC_BYTE.value: _FRAMING,
@@ -41,14 +41,14 @@ _KEEP = " Set mode to PERMISSIVE to get such records in a column of their own, o
 
 
 class BadRecord(NamedTuple):
-    """A record whose key or value cannot be read.
+    """A record with an unreadable key or value.
 
     Attributes:
         row: its row in the batch that it was decoded in.
         column: `key` if the key is bad, which is read first, else `value`.
         reason: the kind of fault, one of `formats.values.Reason`.
-        message: the fault, as the end of a sentence; it repeats nothing of the record.
-        schema_id: the id of the schema that it says it was written with; None if it says none.
+        message: the fault, as the end of a sentence, without content of the record.
+        schema_id: the id of its writer schema, as the record has it; None without an id.
     """
 
     row: int
@@ -64,23 +64,23 @@ class BadRecord(NamedTuple):
 
 
 class BadRecords:
-    """Counts the records of a task and the bad ones, and raises where there must be none, or fewer.
+    """Counts the records of a task and its bad records, and raises if there are too many bad ones.
 
-    Mode FAILFAST has none. `maxCorruptRatio` bounds the part that is bad of all records that the task has read: it is
-    judged from 100 records on, and at the end of what the task reads. Mode DROPMALFORMED is logged: one line for a
-    task, with the number and the first ones; about one line a minute for a task that runs for longer.
+    Mode FAILFAST allows none. `maxCorruptRatio` limits the share of bad records in all records that the task has read.
+    It is checked from 100 records on, and at the end of the task. Mode DROPMALFORMED logs one line for a
+    task, with the number and the first bad records, and about one line a minute for a longer task.
 
     Runs on: executor, one for a reader; memory of some lines.
 
     Args:
         mode: FAILFAST, PERMISSIVE or DROPMALFORMED.
-        max_ratio: the largest part that may be bad; 1.0: any.
+        max_ratio: the maximum share of bad records; 1.0: no limit.
         formats: the formats of the typed columns by name, for errors.
         clock: monotonic seconds.
 
     Attributes:
-        records: how many records were judged.
-        bad: how many of them are bad.
+        records: the number of counted records.
+        bad: the number of bad ones among them.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class BadRecords:
         self.records = self.bad = 0
         self._reasons: Counter[str] = Counter()
         self._first: list[str] = []
-        # Of what is not logged yet.
+        # Of records that are not logged yet.
         self._unlogged, self._unlogged_of, self._unlogged_first = 0, 0, list[str]()
         self._logged_at = clock()
 
@@ -108,9 +108,9 @@ class BadRecords:
         """Count a batch.
 
         Args:
-            topic_partition: what its records are of.
-            rows: how many records it has.
-            bad: those of them that are bad, in the order of their rows.
+            topic_partition: the topic-partition of its records.
+            rows: the number of its records.
+            bad: its bad records, in the order of their rows.
             offset_of: returns the offset of a row.
 
         Raises:
@@ -134,10 +134,10 @@ class BadRecords:
             self.log()
 
     def judge(self) -> None:
-        """Raise if too large a part of the records is bad; called at the end, however few there are.
+        """Raise if too many records are bad; called at the end, even with few records.
 
         Raises:
-            RecordError: the part is larger than `maxCorruptRatio`.
+            RecordError: the share is larger than `maxCorruptRatio`.
         """
         if self.bad <= self._max_ratio * self.records:
             return
@@ -154,7 +154,7 @@ class BadRecords:
         )
 
     def log(self) -> None:
-        """Log what was left out since the last line; nothing if nothing was."""
+        """Log the records that were dropped since the last line, if there are some."""
         if not self._unlogged:
             return
         _LOG.warning(

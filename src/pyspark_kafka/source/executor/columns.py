@@ -23,7 +23,7 @@ SOURCE_SCHEMA = pa.schema(
     [
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
-        # Never null; saying so spares the JVM its null checks.
+        # Never null; declared so, the JVM needs no null checks.
         pa.field("topic", pa.string(), nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("offset", pa.int64(), nullable=False),
@@ -37,7 +37,7 @@ SOURCE_SCHEMA = pa.schema(
 Source: Spark `KafkaRecordToRowConverter`, which declares every column nullable.
 """
 
-# The times of this number of rows of a batch are looked at.
+# The number of rows of a batch whose times are sampled.
 _SAMPLED = 4
 _TEXT, _INT32 = pa.string(), pa.int32()
 # Places of the columns that the codec does not decode.
@@ -49,9 +49,8 @@ def source_schema(*, include_headers: bool, typed: Sequence[pa.Field] = ()) -> p
     """Return the schema of a read of all columns.
 
     Args:
-        include_headers: whether there are headers.
-        typed: the columns that are made of keys and values. Those of a name that there is stand in its place, others
-            behind.
+        include_headers: whether it has the column of headers.
+        typed: the typed columns of keys and values. They replace columns of the same name; others are appended.
     """
     made = {field.name: field for field in typed}
     fields = [made.pop(field.name, field) for field in SOURCE_SCHEMA if include_headers or field.name != "headers"]
@@ -63,8 +62,8 @@ def check_asked_columns(asked: pa.Schema, known: pa.Schema, typed: Collection[st
 
     Args:
         asked: the schema.
-        known: the source's.
-        typed: the columns whose type is not checked here: keys and values that have a format.
+        known: the schema of the source.
+        typed: the columns whose type is not checked here: keys and values with a format.
 
     Raises:
         SchemaError: a column does not exist, is asked for twice, or has another type; all such columns are named.
@@ -136,7 +135,7 @@ class BatchAssembler:
         columns = []
         for position, cast_to in self._places:
             if position == _TOPIC:
-                # For twice as many rows at most, so that batches of all sizes share few columns.
+                # For at most twice the number of rows, so that batches of all sizes share few columns.
                 ends, data = _repeated_text(self._topic_partition.topic, 1 << (rows - 1).bit_length() if rows else 0)
                 columns.append(pa.Array.from_buffers(_TEXT, rows, [None, ends, data], 0))
             elif position == _PARTITION:
@@ -149,7 +148,7 @@ class BatchAssembler:
 
 
 def _places(schema: pa.Schema, decoded: pa.Schema) -> tuple[tuple[int, pa.DataType | None], ...]:
-    """Return for each column its place among the decoded ones, and the type to cast it to; None: it has its type."""
+    """Return for each column its index in the decoded ones, and the type to cast it to; None without a cast."""
     places: list[tuple[int, pa.DataType | None]] = []
     for field in schema:
         if field.name in _OF_THE_PARTITION:

@@ -1,4 +1,4 @@
-"""Reads topic-partitions, mostly without an end, on an executor: poll, decode, return rows as they come."""
+"""Reads topic-partitions, mostly without an end, on an executor: poll, decode, return rows as they arrive."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
     from pyspark_kafka.source.executor.assembler import Assembler
     from pyspark_kafka.source.read_settings import ReadSettings
 
-# How long `next` waits for rows.
+# The maximum wait of `next` for rows.
 _WAIT_MS = 100
-# The most that a batch holds. Larger than those of a micro-batch, which the JVM takes row by row: a sink fills
-# more record batches from one of them, which saves client and broker a sixth of their time.
+# The maximum size of a batch. Larger than in a micro-batch, which the JVM reads row by row: a sink fills
+# more record batches from one Arrow batch, which saves client and broker a sixth of their time.
 _BATCH_BYTES, _BATCH_ROWS = 4 << 20, 40_000
 
 
 class KafkaContinuousPartitionReader(ContinuousPartitionReader):
-    """Returns the visible records of topic-partitions from given offsets on, as they arrive; without an end, or to one.
+    """Returns the visible records of topic-partitions from given offsets on, as they arrive, with or without an end.
 
     Records of a partition come in offset order; a batch holds records of one partition; batches of several partitions
     come in the order in which brokers return them. Brokers hold the requests until there are records, so rows are
-    returned when they are written; while there are none, a request goes to each broker about every
+    returned when they are written. Without new records, a request goes to each broker about every
     `kafka.fetch.max.wait.ms`.
 
-    The position passes what is not a row, control records and aborted records, as soon as that was read: a reader of
-    everything has no lag. A caller that does not come for rows stops the fetches.
+    The position passes control records and aborted records, which are not rows, as soon as they were read: a reader
+    that has read everything has no lag. Without calls of `next` there are no fetches.
 
-    A topic that is deleted or recreated in the meantime is read no more, if `failOnDataLoss` is false; its last
-    position is still reported, and the next plan finds out. Aged-out records are skipped then.
+    If `failOnDataLoss` is false, a topic that is deleted or recreated in the meantime is no longer read; its last
+    position is still reported, and the next plan notices. Aged-out records are skipped.
 
-    Runs on: executor, for as long as the query runs. `next` waits about 100 ms for rows, longer only if a leader has to
-    be looked up. One thread; `close` may be called from another and returns when `next` has.
+    Runs on: executor, for as long as the query runs. `next` waits about 100 ms for rows, longer only if a leader must
+    be looked up. One thread; `close` may be called from another thread, and returns after `next`.
 
     Shape: the schema of the settings; at most about 4 MiB or 40,000 rows a batch. Memory: a few fetches.
 
@@ -58,7 +58,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         CorruptRecordsError: a record batch fails its checksum or is malformed.
         RecordError: a typed key or value is bad in mode FAILFAST, or more of them than `maxCorruptRatio` allows.
         RegistryError: a schema cannot be looked up.
-        DeadlineError, TransportError, BrokerError: the brokers could not be read from, for `outageTimeout`.
+        DeadlineError, TransportError, BrokerError: no broker could be read for `outageTimeout`.
 
     Source: Spark `KafkaContinuousPartitionReader`.
     """
@@ -78,16 +78,16 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._resources = ExitStack()
         self._fetcher: Fetcher | None = None
         self._assemblers = Assemblers(settings.schema, settings.formats)
-        # The response that is decoded: of which partition, what puts its rows together, the rest of its pieces, the
-        # position after the last one; and the position after all of them by the headers.
+        # The response that is decoded: its partition, its assembler, its remaining pieces, the
+        # position after the last piece; and the position after all of them by the batch headers.
         self._topic_partition: TopicPartition | None = None
         self._assembler: Assembler | None = None
         self._pieces: Iterator[Decoded] | None = None
         self._decoded_to = self._scanned_to = 0
-        # The batch that `next` moved to. Its position counts when `get` has returned it.
+        # The batch that `next` moved to. Its position counts after `get` has returned it.
         self._current: pa.RecordBatch | None = None
         self._current_at: tuple[TopicPartition, int] | None = None
-        # Of the batch that `get` returned last: topic-partition, first offset, the one after the last.
+        # Of the batch that `get` returned last: topic-partition, first offset, offset after the last.
         self._returned: tuple[TopicPartition, int, int] | None = None
         self._timestamps = settings.schema.get_field_index("timestamp")
         # Held by `next`, so that `close` waits for it.
@@ -107,7 +107,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
                     self._poll(left_ms)
                 if self._pieces is not None and self._decode(self._pieces):
                     return True
-                # Looked at after each step: many records that are not rows may come.
+                # Checked after each step: many records that are not rows may arrive.
                 left_ms = _WAIT_MS - (monotonic() - began) * 1000
                 if left_ms <= 0 or self._is_closing or self.hasEnded():
                     return False
@@ -121,7 +121,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         return self._fetcher.is_done
 
     def hasMore(self) -> bool:
-        """Return whether records of the last response are left."""
+        """Return whether the last response has more records."""
         return self._pieces is not None or (self._fetcher is not None and self._fetcher.holds_records)
 
     def get(self) -> pa.RecordBatch:
@@ -145,9 +145,9 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         return KafkaSourcePartitionOffset(dict(self._positions))
 
     def getLatestOffset(self) -> KafkaSourcePartitionOffset | None:
-        """Return the ends of the partitions as the last responses named them: while there are records, of a moment ago.
+        """Return the ends of the partitions by the last responses; with constant traffic they are a moment old.
 
-        A partition of which nothing was heard yet is left out. None if that is so for all.
+        Partitions without a response yet are left out. None if no partition has one.
         """
         fetcher = self._fetcher
         if fetcher is None:
@@ -173,7 +173,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         return str(self._current_at[0])
 
     def close(self) -> None:
-        """Return the connections; requests in flight are given up. Safe to call again, and from another thread."""
+        """Return the connections, and abandon requests in flight. Safe to call again, and from another thread."""
         self._is_closing = True
         with self._reading:
             self._pieces = None
@@ -187,7 +187,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         )
 
     def _poll(self, timeout_ms: float) -> None:
-        """Wait for a response with records, or for the time."""
+        """Wait for a response with records, or for the time limit."""
         if self._fetcher is None:
             self._fetcher = self._open()
         try:
@@ -198,7 +198,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
                 error, lost, fail_on_data_loss=self._settings.fail_on_data_loss, leaves_recreated=True
             )
             self._fetcher.resume(lost.topic_partition, position)
-            # The position in a topic that is gone says how far it was read; the next plan finds out what became of it.
+            # The position in a deleted topic is still reported; the next plan decides about the topic.
             if not isinstance(error, (TopicDeletedError, TopicRecreatedError)):
                 self._positions[lost.topic_partition] = position
             return

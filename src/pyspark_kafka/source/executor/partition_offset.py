@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSourcePartitionOffset(PartitionOffset):
-    """The positions of one continuous reader, which a task sends to the driver as JSON, that of `KafkaSourceOffset`.
+    """The positions of one continuous reader, which a task sends to the driver in the JSON of `KafkaSourceOffset`.
 
     Attributes:
         partitions: the next offset to read of each topic-partition of the task.
 
-    Source: Spark `KafkaSourcePartitionOffset`, which has one.
+    Source: Spark `KafkaSourcePartitionOffset`, which has one topic-partition.
     """
 
     partitions: Mapping[TopicPartition, int]
 
     def json(self) -> str:
-        """Return the text that goes to the driver."""
+        """Return the text for the driver."""
         return KafkaSourceOffset(self.partitions).json()

@@ -30,23 +30,23 @@ class KafkaPartitionReader(PartitionReader):
     """Returns the visible records of ranges `[start_offset, end_offset)` as Arrow batches.
 
     Records of a partition come in offset order; a batch holds records of one partition; batches of several partitions
-    come in any order. A function of the ranges only: it discovers nothing, resets nothing and commits nothing. A range
-    is done when its *position* reaches the end: control records, aborted records and compaction holes take offsets
-    and are not rows. Open ends of a range are looked up at the first `next()`, and stay where they are then.
+    come in any order. The result depends on the ranges only: it discovers nothing, resets nothing and commits nothing.
+    A range is done when its *position* reaches the end: control records, aborted records and compaction holes take
+    offsets and are not rows. Open ends of a range are looked up at the first `next()`, and do not change afterwards.
 
     Runs on: executor; blocks on the network, at most `kafkaConsumer.pollTimeoutMs` without progress.
 
-    Shape: the schema of the settings; about 1 MiB or 10,000 rows a batch. Memory: a few fetches, whatever the range.
+    Shape: the schema of the settings; about 1 MiB or 10,000 rows a batch. Memory: a few fetches, for any size of range.
 
     Raises:
         DataLossError: records of the range are gone and `failOnDataLoss` is true.
-        OptionError: an open end was found on the wrong side of the other one.
+        OptionError: an open end was found on the wrong side of the other end.
         CorruptRecordsError: a record batch fails its checksum or is malformed.
         RecordError: a typed key or value is bad in mode FAILFAST, or more of them than `maxCorruptRatio` allows.
         RegistryError: a schema cannot be looked up.
-        DeadlineError, TransportError, BrokerError: the brokers could not be read from.
+        DeadlineError, TransportError, BrokerError: no broker could be read.
 
-    Source: Spark `KafkaDataConsumer`, whose row counts and skips it equals.
+    Source: Spark `KafkaDataConsumer`; it returns and skips the same records.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class KafkaPartitionReader(PartitionReader):
         self._assemblers = Assemblers(settings.schema, settings.formats)
         self._batches = self._read(offset_ranges)
         self._current: pa.RecordBatch | None = None
-        # Whether no response with records has come yet.
+        # Whether no response with records has arrived yet.
         self._unread = True
 
     def next(self) -> bool:
@@ -89,8 +89,8 @@ class KafkaPartitionReader(PartitionReader):
                     try:
                         yield from self._read_ranges(fetcher, ranges)
                     except TopicRecreatedError:
-                        # This worker knew the topic's former id, or it was recreated after the look-up. Open ends are
-                        # as good there, if nothing was read.
+                        # This worker knew the topic's former id, or it was recreated after the look-up. If nothing was
+                        # read yet, open ends apply to the new topic too.
                         if looked_again or self._open_ends is None or not self._open_ends.both_open or not self._unread:
                             raise
                         looked_again = True
@@ -99,7 +99,7 @@ class KafkaPartitionReader(PartitionReader):
                         return
 
     def _close_ranges(self, client: KafkaClient, offset_ranges: tuple[OffsetRange, ...]) -> tuple[OffsetRange, ...]:
-        """Look up open ends, which only a single range has; no range is left if its topic is gone and may be."""
+        """Look up open ends, which only a single range has; a deleted topic leaves no range if loss is tolerated."""
         if self._open_ends is None:
             return offset_ranges
         (planned,) = offset_ranges
@@ -138,7 +138,7 @@ class KafkaPartitionReader(PartitionReader):
             error,
             offset_range,
             fail_on_data_loss=self._settings.fail_on_data_loss,
-            # Open until something was read, however often the log's first offset moves.
+            # Open until something was read, even if the log's first offset moves several times.
             open_start=self._open_ends is not None and self._open_ends.start_from is not None and self._unread,
             leaves_recreated=self._settings.leaves_recreated,
         )
@@ -149,10 +149,10 @@ def close_range(
 ) -> OffsetRange:
     """Look up the open ends of a range as they are now.
 
-    Runs on: executor, when a task starts; one request for each end that must be known, mostly one in all.
+    Runs on: executor, when a task starts; one request for each needed end, mostly one request in total.
 
     Raises:
-        OptionError: an end was found on the wrong side of the one that an option names.
+        OptionError: an end was found on the wrong side of the end that an option names.
         ConnectorError: the look-up failed.
     """
     topic_partition = planned.topic_partition

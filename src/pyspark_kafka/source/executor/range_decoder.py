@@ -1,4 +1,4 @@
-"""Decodes the fetched bytes of one range, and decides what happens if records of it are gone. Pure."""
+"""Decodes the fetched bytes of one range, and decides about its lost records. Pure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def decode_range(
         if isinstance(error, CorruptRecordsError) and error.whole_bytes is not None:
             # The codec had batches before the damaged one in a piece that was not full yet.
             yield from decode(fetched.records[: error.whole_bytes], start_offset=position)
-        # The codec knows offsets only; which log they belong to is known here.
+        # The codec knows offsets only; the topic-partition is known here.
         topic_partition = offset_range.topic_partition
         raise error.located(
             f"Reading {offset_range}, topic '{topic_partition.topic}', partition {topic_partition.partition}"
@@ -84,26 +84,26 @@ def resume_or_raise(
     leaves_recreated: bool = False,
     is_counted: bool = True,
 ) -> int:
-    """Return the position to continue at after a loss that is tolerated and logged, or raise.
+    """Return the position after a tolerated loss, which is logged; or raise.
 
-    A range without an end continues where its log begins or, if that ends before the position, where it ends. A
+    A range without an end continues at the start of its log, or at its end if that is below the position. A
     recreated or deleted topic ends the range.
 
     Args:
         error: the loss, as the fetcher raised it.
-        offset_range: what is read.
+        offset_range: the range.
         fail_on_data_loss: whether the loss is not tolerated.
-        open_start: whether nothing was read yet of a range that starts wherever the log does; if the log starts later
-            by now, that is not a loss.
-        leaves_recreated: whether a recreated topic is left to a later batch, so that nothing is read twice.
-        is_counted: whether a tolerated loss is one of a query, which its figures show.
+        open_start: whether nothing was read yet of a range that starts at the log's first offset; a later first offset
+            is not a loss then.
+        leaves_recreated: whether a recreated topic is left to a later batch, so that no record is read twice.
+        is_counted: whether a tolerated loss counts in the metrics of a query.
 
     Raises:
         DataLossError: the loss is not tolerated, or the topic was recreated before anything was read from its open
             start.
     """
     if isinstance(error, TopicRecreatedError) and open_start:
-        # The ends that were looked up may be the former topic's.
+        # The ends of the look-up may belong to the former topic.
         raise error
     if isinstance(error, LogTruncatedError):
         if fail_on_data_loss:
@@ -121,7 +121,7 @@ def resume_or_raise(
         if isinstance(error, TopicDeletedError):
             _LOG.warning("[%s] %s The read continues without it, because 'failOnDataLoss' is false.", *_for_log(error))
             return offset_range.end_offset
-        # What was emitted stays emitted; nothing is emitted twice.
+        # Emitted records stay emitted, and no record is emitted twice.
         _LOG.warning(
             "[%s] %s The read continues at %d, because 'failOnDataLoss' is false.",
             *_for_log(error),
@@ -155,7 +155,7 @@ def resume_or_raise(
 
 
 def _count_lost(error: LogTruncatedError, offset_range: OffsetRange) -> int:
-    """Return how many offsets a read leaves out because their log is gone or was cut; 1 if nobody knows how many."""
+    """Return the number of offsets that a read skips because their log was deleted or cut; 1 if it is unknown."""
     if not isinstance(error, (TopicRecreatedError, TopicDeletedError)):
         return max(1, error.requested_offset - error.truncated_to)
     return 1 if offset_range.end_offset >= NO_END else max(1, offset_range.end_offset - error.requested_offset)
@@ -193,21 +193,21 @@ def _tolerate_or_raise(
     fail_on_data_loss: bool,
     is_counted: bool,
 ) -> int:
-    """Return where a read continues after a loss that is tolerated, and log it; or raise."""
+    """Return the position after a tolerated loss, and log it; or raise."""
     if fail_on_data_loss:
-        # Without the broker's words, which the message repeats: who reads the error reads its hint first.
+        # Without the broker's error as its cause, which the message repeats: a reader needs the hint first.
         raise DataLossError(
             message, condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE", hint=hint, parameters=parameters
         ) from None
     _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, resume)
     if is_counted:
-        # Where a log ends before the position, nobody knows how many.
+        # If a log ends before the position, the number is unknown.
         COUNTERS.add(LOST_OFFSETS, max(1, resume - error.requested_offset))
     return resume
 
 
 def leave_deleted(topic_partition: TopicPartition, *, fail_on_data_loss: bool) -> None:
-    """Raise or log the loss of a partition that is gone before a task has looked up its ends.
+    """Raise or log the loss of a partition that was deleted before a task has looked up its ends.
 
     Raises:
         DataLossError: the loss is not tolerated.

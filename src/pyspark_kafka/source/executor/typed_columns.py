@@ -1,4 +1,4 @@
-"""Keys and values as columns of their own types: decoded records become the Arrow batches of a typed read."""
+"""Keys and values as typed columns: the Arrow batches of a typed read."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from pyspark_kafka.records import Decoded
     from pyspark_kafka.typed.read_formats import ReadFormats
 
-# Keys are read first: of a record with both bad, the key is named.
+# Keys are read first: if both are bad, the error names the key.
 _COLUMNS = ("key", "value")
 _PLURALS = {"key": "keys", "value": "values"}
-# Decoders that a worker keeps: a worker is used for the tasks of several queries.
+# The number of decoders that a worker keeps: a worker runs tasks of several queries.
 _MAX_DECODERS = 16
 
 
 class TypedBatches:
-    """What the batches of one reader share: the decoders, and the count of bad records.
+    """The decoders of one reader, and its count of bad records.
 
-    A column that the read does not have is not decoded, and so not checked: its records are good in every mode. With
-    the column of corrupt records, in mode PERMISSIVE, both are decoded, whatever else the read has.
+    A column that the read does not have is not decoded and not checked: its records are good in every mode. With
+    the corrupt column, in mode PERMISSIVE, both are always decoded.
 
     Runs on: executor, one for a reader; used in one thread at a time.
 
     Args:
         schema: the exact Arrow schema of the batches.
-        formats: what keys and values are.
-        decoders: decoders to use instead of those that the formats ask for, by column; for tests.
+        formats: the formats of keys and values.
+        decoders: decoders by column that replace the decoders of the formats; for tests.
 
     Raises:
         MissingDependencyError: a format needs a package that this machine lacks.
@@ -75,7 +75,7 @@ class TypedBatches:
         self._needs_headers = any(column.framing in HEADER_FRAMINGS for column in needed.values())
         made = {*needed, *(f"{name}_schema_id" for name in needed), self.corrupt_column}
         self.plain_schema = pa.schema([field for field in schema if field.name not in made])
-        # What is decoded of each record besides the columns that stay as they are; offsets are for coordinates.
+        # The decoded parts of each record besides the unchanged columns; offsets are for coordinates.
         self.raw_columns = tuple(
             name
             for name, is_needed in (
@@ -92,13 +92,13 @@ class TypedBatches:
         )
 
     def assembler(self, topic_partition: TopicPartition) -> TypedBatchAssembler:
-        """Return what puts the batches of a topic-partition together."""
+        """Return the assembler of a topic-partition."""
         return TypedBatchAssembler(topic_partition, self)
 
     def read(
         self, records: pa.RecordBatch, topic_partition: TopicPartition
     ) -> tuple[dict[str, pa.Array], pa.Array | None]:
-        """Return the columns that are made of keys and values, by name, and which rows to keep; None: all.
+        """Return the typed columns by name, and the rows to keep; None: all.
 
         Raises:
             RecordError: a record is bad in mode FAILFAST, or too many are.
@@ -132,7 +132,7 @@ class TypedBatches:
         self.bad_records.judge()
 
     def close(self) -> None:
-        """Log what was left out."""
+        """Log the dropped records."""
         self.bad_records.log()
 
     def _corrupt(self, records: pa.RecordBatch, bad: Sequence[BadRecord]) -> pa.Array:
@@ -156,7 +156,7 @@ class TypedBatches:
 class TypedBatchAssembler:
     """Puts decoded records together as `BatchAssembler` does, with typed keys and values.
 
-    Runs on: executor, one for each topic-partition that a reader comes to.
+    Runs on: executor, one for each topic-partition of a reader.
 
     Shape: batches of exactly the schema of the read. In mode DROPMALFORMED they may have no rows.
     """
@@ -171,7 +171,7 @@ class TypedBatchAssembler:
         )
 
     def assemble(self, decoded: Decoded) -> pa.RecordBatch:
-        """Return one batch with a row for each record that is good, or that the mode keeps.
+        """Return one batch with a row for each good record, and for each bad record that the mode keeps.
 
         Raises:
             RecordError, RegistryError: as `TypedBatches.read`.

@@ -1,4 +1,4 @@
-"""What a running stream tells others, beside its batches: Kafka's tools where it is, its user what may be lost.
+"""Reports of a running stream, next to its batches: its position for Kafka's tools, warnings of data loss for its user.
 
-Invariant: no trigger waits for it, and no failure of it fails a query. Nothing of it is read back.
+Invariant: no trigger waits for a report, no failure of a report fails a query, and no query reads a report back.
 """

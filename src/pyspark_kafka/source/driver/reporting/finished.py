@@ -1,8 +1,8 @@
-"""Which batches of a stream are finished, by what its engine says and by the logs of its checkpoint.
+"""The finished batches of a stream, by the calls of its engine and by the logs of its checkpoint.
 
-Spark (`MicroBatchExecution`) finishes a micro-batch by writing it to the commit log. It asks for the next end,
-`latestOffset(start)`, only then, so a start is the end of a finished batch, unless it is where the query begins. With
-asynchronous progress tracking the commit log may be some batches behind that.
+Spark (`MicroBatchExecution`) finishes a micro-batch by writing it to the commit log. Only then it calls
+`latestOffset(start)`, so a start is the end of a finished batch, unless it is the start of the query. With
+asynchronous progress tracking the commit log may lack the newest finished batches.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class FinishedBatches:
     most about 2 s, `stop` also for two files of the checkpoint.
 
     Args:
-        group: where the ends are committed; None: nowhere.
-        files: the query's checkpoint, for what is finished when a run stops; None: not known.
-        source_index: which of the query's sources this is.
+        group: the consumer group that gets the ends; None: no commits.
+        files: the query's checkpoint, for the finished batches when a run stops; None: unknown.
+        source_index: the number of this source in the query.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class FinishedBatches:
         files: CheckpointFiles | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> FinishedBatches:
-        """Return what the options of a stream ask for."""
+        """Build it from the options of a stream."""
         if options.committed_group is None:
             return cls(None)
-        # Most streams have none.
+        # Most streams have no group.
         from pyspark_kafka.source.driver.reporting.group_offsets import CommittedGroup  # noqa: PLC0415
 
         group = CommittedGroup(options.connection, options.committed_group, clock)
@@ -64,11 +64,11 @@ class FinishedBatches:
         return cls(group, files if has_logs else None, options.source_index)
 
     def note_start(self, start: Mapping[TopicPartition, int], begin: Mapping[TopicPartition, int] | None) -> None:
-        """Take note of where a batch starts: there ends a finished one, unless the query begins there.
+        """Note the start of a batch: it is the end of a finished batch, unless the query begins there.
 
         Args:
             start: next offset to read by partition.
-            begin: where the query begins, if this run has found out.
+            begin: the start of the query, if this run knows it.
         """
         if self._group is None or (not self._has_passed_start and start == begin):
             return
@@ -76,17 +76,17 @@ class FinishedBatches:
         self._group.note(start)
 
     def note(self, end: Mapping[TopicPartition, int]) -> None:
-        """Take note of the end of a finished batch."""
+        """Note the end of a finished batch."""
         if self._group is not None:
             self._group.note(end)
 
     def flush(self) -> None:
-        """Wait until the newest end is committed, or could not be."""
+        """Wait until the newest end is committed, or its commit has failed."""
         if self._group is not None:
             self._group.flush(once_more=True)
 
     def stop(self) -> None:
-        """Commit what the checkpoint says is finished, if its location is known, and wait for the last commit."""
+        """Commit the newest finished batch of the checkpoint, if its location is known, and wait for the commit."""
         if self._group is None or self._is_stopped:
             return
         self._is_stopped = True

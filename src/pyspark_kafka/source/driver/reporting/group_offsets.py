@@ -1,4 +1,4 @@
-"""Commits where a stream is to a consumer group, so that Kafka's own tools show its lag."""
+"""Commits the position of a stream to a consumer group, so that Kafka's own tools show its lag."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-# Tools look every few seconds at most, and each position is a record that brokers keep.
+# Tools poll every few seconds at most, and each position is a record that brokers keep.
 _PAUSE_S = 1.0
-# Brokers forget positions that nobody sets for `offsets.retention.minutes`, 7 days unless it is set.
+# Brokers delete positions that were not committed again for `offsets.retention.minutes`, by default 7 days.
 _REFRESH_S = 3_600.0
-# After a failure: of a query with a batch each 100 ms, not each batch asks again.
+# After a failure: of a query with a batch each 100 ms, not each batch tries again.
 _PAUSE_AFTER_FAILURE_S = 10.0
 _WARN_EVERY_S = 60.0
-# How long the end of a run waits for the last commit.
+# The maximum wait for the last commit at the end of a run.
 FLUSH_S = 2.0
 
 
@@ -34,13 +34,13 @@ class CommittedGroup:
     """The consumer group of one stream: holds the ends of finished batches, soon after they are finished.
 
     In the background, at most once a second, always with the newest ends; only positions that changed since the last
-    commit are sent, and all of them once an hour. A failure is a warning, at most one a minute; what was not committed
-    then is with the next batch.
+    commit are sent, and all of them once an hour. A failure is a warning, at most one a minute; the next batch
+    commits the missing positions.
 
     Runs on: driver; `note` does not block.
 
     Args:
-        connection: how the cluster is reached.
+        connection: the connection to the cluster.
         group_id: the group.
         clock: monotonic seconds.
 
@@ -57,7 +57,7 @@ class CommittedGroup:
         self._refreshed_at = 0.0
         self._retry_at = 0.0
         self._newest: Mapping[TopicPartition, int] | None = None
-        # Until when those that brokers refused are left out; the others are committed in the meantime.
+        # Until when refused partitions are left out; the others are committed in the meantime.
         self._refused_until: dict[TopicPartition, float] = {}
         self._log_limiter = LogRateLimiter(_WARN_EVERY_S)
         self._thread: LatestValueWorker[Mapping[TopicPartition, int]] = LatestValueWorker(
@@ -65,7 +65,7 @@ class CommittedGroup:
         )
 
     def note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Have the ends of a finished batch committed.
+        """Schedule the commit of the ends of a finished batch.
 
         Args:
             ends: next offset to read by partition; not changed afterwards.
@@ -74,11 +74,11 @@ class CommittedGroup:
         self._thread.offer(ends)
 
     def flush(self, timeout_s: float = FLUSH_S, *, once_more: bool = False) -> bool:
-        """Wait until what was noted is committed, or could not be; return whether it is over.
+        """Wait until the noted ends are committed, or have failed; return whether that happened in time.
 
         Args:
-            timeout_s: the longest wait.
-            once_more: whether what brokers refused is tried again, however short ago that was: nothing comes after it.
+            timeout_s: the maximum wait.
+            once_more: whether refused partitions are tried again immediately, because this is the last commit.
         """
         if once_more and self._newest is not None:
             self._retry_at, self._refused_until = 0.0, {}
@@ -113,7 +113,7 @@ class CommittedGroup:
         for topic_partition in refused:
             del changed[topic_partition]
             self._refused_until[topic_partition] = now + _PAUSE_AFTER_FAILURE_S
-        # What is no longer read is forgotten here; the group keeps it.
+        # Partitions that are no longer read are removed here; the group keeps their positions.
         self._committed = {tp: offset for tp, offset in {**self._committed, **changed}.items() if tp in ends}
         self._refused_until = {tp: until for tp, until in self._refused_until.items() if tp in ends}
         if refused:

@@ -1,4 +1,4 @@
-"""Warns before brokers delete what a stream has not read yet."""
+"""Warns before brokers delete unread records of a stream."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 _PAUSE_S = 60.0
 _WARN_EVERY_S = 600.0
-# Of more topics, some would be warned of at every look.
+# With more topics, each check would log warnings.
 _MAX_TOPICS = 100_000
 # Retention is changed by hand, and seldom.
 _POLICIES_S = 300.0
@@ -47,7 +47,7 @@ class Short:
 
     Attributes:
         topic_partition: the partition.
-        headroom: how long the record is certain to stay.
+        headroom: the time for which the record is certain to stay.
     """
 
     topic_partition: TopicPartition
@@ -55,16 +55,16 @@ class Short:
 
 
 class HeadroomWarnings:
-    """Looks how long the next record of each partition stays, and warns: as batches begin, at most once a minute.
+    """Checks the headroom of the next record of each partition, and warns: as batches begin, at most once a minute.
 
-    One warning a topic in ten minutes. A look that fails is a line of the log as well, as rarely; the query continues.
-    Records that are gone already are not its business: the next batch says what became of them.
+    At most one warning per topic, and one log line about failed checks, in ten minutes; the query continues.
+    Records that are already deleted do not count here: the next batch reports their loss.
 
     Runs on: driver; `note` does not block.
 
     Args:
-        connection: how the cluster is reached.
-        warn_ms: a time below that is short.
+        connection: the connection to the cluster.
+        warn_ms: the headroom below which it warns.
         clock: monotonic seconds.
         now_ms: ms since 1970.
     """
@@ -80,7 +80,7 @@ class HeadroomWarnings:
         self._log_limiter = LogRateLimiter(_WARN_EVERY_S, max_subjects=_MAX_TOPICS)
         self._policies: dict[str, RetentionPolicy] = {}
         self._policies_at = -_POLICIES_S
-        # Ends, and when they were looked up: how fast logs grow is seen between two looks.
+        # Ends, and the time of their look-up: the growth of logs is measured between two checks.
         self._before: tuple[Mapping[TopicPartition, int], int] = ({}, 0)
         self._thread: LatestValueWorker[Mapping[TopicPartition, int]] = LatestValueWorker(
             "headroom of a stream", self.look, pause_s=_PAUSE_S, clock=clock
@@ -88,11 +88,11 @@ class HeadroomWarnings:
 
     @classmethod
     def from_options(cls, options: StreamReadOptions) -> HeadroomWarnings | None:
-        """Return what the options of a stream ask for; None if they ask for no warning."""
+        """Build it from the options of a stream; None if they want no warnings."""
         return None if options.warn_headroom_ms is None else cls(options.connection, options.warn_headroom_ms)
 
     def note(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Take note of where the stream is.
+        """Note the position of the stream.
 
         Args:
             positions: next offset to read by partition; not changed afterwards.
@@ -100,11 +100,11 @@ class HeadroomWarnings:
         self._thread.offer(positions)
 
     def stop(self) -> None:
-        """Look no more. Does not wait for a look that has begun."""
+        """Stop. Does not wait for a check that has begun."""
         self._thread.close()
 
     def look(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Ask the brokers how long records stay, and warn. Blocks."""
+        """Ask the brokers for the headroom, and warn. Blocks."""
         try:
             with borrow_client(self._connection) as client:
                 short = self._find_short(client, positions, client.deadline())
@@ -160,7 +160,7 @@ class HeadroomWarnings:
         self._policies_at = self._clock()
 
     def _rates(self, logs: Mapping[TopicPartition, Log], now_ms: int) -> dict[TopicPartition, float]:
-        """Return how many records per second were written to each log since the last look."""
+        """Return the number of records per second that were written to each log since the last check."""
         ends = {each: log.end for each, log in logs.items()}
         before, before_ms = self._before
         self._before = ends, now_ms

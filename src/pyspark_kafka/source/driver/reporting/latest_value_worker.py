@@ -17,16 +17,16 @@ _IDLE_S = 30.0
 
 
 class LatestValueWorker(Generic[_T]):
-    """Passes values to a function in a thread of its own, which nobody waits for.
+    """Passes values to a function in a thread of its own; callers do not wait for it.
 
-    There is room for one value beside the one in work. A thread is started by the first value and does not keep the
+    One value can wait while another one is processed. A thread is started by the first value and does not keep the
     process from ending; in a fork of the process there is none, and the fork's first value starts one. If a thread
     cannot be started, the value waits, and the next one, or a flush, tries again.
 
     Runs on: driver; any thread; `offer` does not block.
 
     Args:
-        name: of the thread, for those who look at a process.
+        name: of the thread, for people who inspect a process.
         work: what to do; an error of it is logged, and the next value is taken.
         pause_s: the shortest time between two beginnings of work.
         clock: monotonic seconds.
@@ -58,7 +58,7 @@ class LatestValueWorker(Generic[_T]):
         """Wait until all values are worked on, without pauses; return whether they are.
 
         Args:
-            timeout_s: the longest wait; the work continues after it.
+            timeout_s: the maximum wait; the work continues after it.
         """
         if os.getpid() != self._process:
             return True
@@ -86,7 +86,7 @@ class LatestValueWorker(Generic[_T]):
         self._flushes = 0
 
     def _start(self) -> bool:
-        """Return whether there is a thread; start one if there is none. The caller holds the lock."""
+        """Start the thread if it does not run; return whether it runs. The caller holds the lock."""
         if self._thread is None:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             try:
@@ -125,7 +125,7 @@ class LatestValueWorker(Generic[_T]):
             if not self._changed.wait_for(lambda: bool(self._waiting), _IDLE_S):
                 self._thread = None
                 return None
-            # A newer value may come meanwhile, or the one that waits be dropped.
+            # Meanwhile a newer value may arrive, or the waiting one may be dropped.
             self._changed.wait_for(lambda: self._flushes > 0, max(0.0, not_before - self._clock()))
             value, self._waiting = self._waiting, []
             self._is_working = bool(value)

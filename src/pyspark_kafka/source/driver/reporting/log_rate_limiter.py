@@ -1,14 +1,14 @@
-"""How often a warning that comes again is logged. Pure: no sockets, no clock."""
+"""A limit on repeated warnings. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 
 
 class LogRateLimiter:
-    """Says for each subject whether a warning about it is due: the first one, and then one in each span.
+    """Decides for each subject whether a warning about it is due: the first one, and then one in each span.
 
     Args:
         every_s: the span, in seconds.
-        max_subjects: how many subjects are remembered; of more, the oldest are forgotten.
+        max_subjects: the maximum number of subjects; the oldest are forgotten first.
     """
 
     def __init__(self, every_s: float, max_subjects: int = 1_000) -> None:
@@ -19,7 +19,7 @@ class LogRateLimiter:
         """Return whether to warn about a subject now; if so, the span begins.
 
         Args:
-            subject: what the warning is about.
+            subject: the subject of the warning.
             now_s: monotonic seconds.
         """
         last = self._last.get(subject)
