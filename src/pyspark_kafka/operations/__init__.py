@@ -1,11 +1,11 @@
-"""Operations: where queries stand, what their checkpoints say, and what is in a cluster, without Spark.
+"""Operations: the positions of queries, the content of their checkpoints and of topics, without Spark.
 
-- `settings`: the options of whichever query, resolved. `text`: numbers and time spans for people.
-- `checkpoints/`: what a checkpoint says, and how another is made of it.
-- `lag/`: how far positions are behind the ends of the logs, and how long records stay.
+- `settings`: the resolved options of any query. `text`: numbers and time spans for people.
+- `checkpoints/`: the content of checkpoints, and changed copies of them.
+- `lag/`: the lag and the headroom of positions.
 - `topics`: topics of a cluster. `tail/`: the records of a topic.
-- `reports/`: figures of a checkpoint as a page.
+- `reports/`: metrics of a checkpoint as a page.
 
-Invariant: nothing is changed but what the caller names; what could not be found out is said beside what could. Knows
-no Spark. Layer: above source and sink.
+Invariant: only the targets that the caller names are changed; unknown values are reported next to the known ones.
+Spark is absent. Layer: above source and sink.
 """

@@ -1,4 +1,4 @@
-"""The options that are judged, whichever kinds of query they are for, and what they ask of a cluster. Pure.
+"""The options of any kinds of query, resolved, and the topics that they name. Pure.
 
 A user has the options of a reader, of a writer, or both in one file; each is resolved as the query would resolve it.
 """
@@ -29,14 +29,14 @@ _WRITING = ("topic", "deliveryguarantee")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Options once resolved.
+    """Resolved options.
 
     Attributes:
-        connection: how to reach the cluster.
-        read: of a reader; None if nothing is subscribed to.
-        write: of a writer; None if there is nothing that only a writer has.
-        topics: further topics to look at.
-        notes: what the options say to the user's log.
+        connection: the connection to the cluster.
+        read: the options of a reader; None without a subscription.
+        write: the options of a writer; None without an option of writers only.
+        topics: further topics.
+        notes: the notes of the options for the user's log.
     """
 
     connection: ConnectionOptions
@@ -46,7 +46,7 @@ class Settings:
     notes: tuple[str, ...] = ()
 
     def with_time(self, step_ms: float) -> Settings:
-        """Return the settings with requests that take no longer than a step may take."""
+        """Return the settings with request timeouts of at most the time of a step."""
         given = self.connection
         limited = replace(
             given,
@@ -73,16 +73,16 @@ def with_prefixes(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resolve_settings(raw: Mapping[str, Any], topics: tuple[str, ...] = ()) -> Settings:
-    """Resolve the options of a reader, of a writer, or of both at once.
+    """Resolve the options of a reader, of a writer, or of both together.
 
-    An option of a reader is left out where a writer is resolved, and the reverse. Names that nobody has are refused.
+    Options of readers are left out for a writer, and the reverse. Unknown names are refused.
 
     Args:
         raw: options as Spark takes them; the prefix `kafka.` may be missing.
         topics: further topics to look at.
 
     Raises:
-        OptionError: with all problems of all kinds of query at once.
+        OptionError: with all problems of all kinds of query together.
     """
     given = with_prefixes(raw)
     names = {name.strip().lower() for name in given}
@@ -98,7 +98,7 @@ def resolve_settings(raw: Mapping[str, Any], topics: tuple[str, ...] = ()) -> Se
             problems |= _problems(error)
     if writes:
         try:
-            # A name that nobody has was refused with those of the reader.
+            # Unknown names were refused with the options of the reader.
             write = _parse_write(_without(given, _READS, unknown=not reads))
         except OptionError as error:
             problems |= _problems(error)
@@ -119,7 +119,7 @@ def resolve_settings(raw: Mapping[str, Any], topics: tuple[str, ...] = ()) -> Se
 
 
 def _parse_write(given: Mapping[str, Any]) -> WriteOptions:
-    """Resolve the options of a writer as a batch, or as a stream if they are valid for that only."""
+    """Resolve the options of a writer as a batch, or as a stream if they are only valid for a stream."""
     try:
         return parse_write_options(given, streaming=False)
     except OptionError as for_batch:
@@ -130,12 +130,12 @@ def _parse_write(given: Mapping[str, Any]) -> WriteOptions:
 
 
 def _without(given: Mapping[str, Any], scopes: frozenset[Scope], *, unknown: bool = True) -> dict[str, Any]:
-    """Return the options without those that only queries of these kinds have, and with or without unknown ones."""
+    """Return the options without the ones that only these kinds of query have, with or without unknown ones."""
     kept = {}
     for name, value in given.items():
         option = OPTIONS.get(name.strip())
         has_meaning = frozenset[Scope]() if option is None else option.scopes | option.no_effect_in
-        # One that has no meaning anywhere is refused as well.
+        # An option without any meaning is refused as well.
         if unknown if option is None else not has_meaning or has_meaning - scopes:
             kept[name] = value
     return kept

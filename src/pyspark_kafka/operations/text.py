@@ -6,7 +6,7 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
 
 
 def span_text(ms: float) -> str:
-    """Return a time span: below a minute in one unit, above it in the two largest; what is smaller is cut off.
+    """Return a time span: below a minute in one unit, above it in the two largest, rounded down.
 
     Example:
         >>> span_text(7_384_000), span_text(60_000), span_text(2_350), span_text(250)

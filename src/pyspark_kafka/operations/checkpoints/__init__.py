@@ -1,4 +1,4 @@
-"""Operations: what a checkpoint of a streaming query says, and how another is made of it.
+"""Operations: the content of a streaming query's checkpoint, and changed copies of it.
 
-Invariant: pure modules decide, one module asks.
+Invariant: pure modules decide, one module does the I/O.
 """

@@ -1,6 +1,6 @@
-"""The batches in the logs of a checkpoint: which there are, where each ends in every source, and when it ran.
+"""The batches in the logs of a checkpoint: their numbers, their ends in every source, and their times.
 
-One listing of each log says which there are; the file of a batch is read when it is asked for.
+One listing of each log returns the numbers; the file of a batch is read on demand.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ OFFSETS, COMMITS = "offsets", "commits"
 MOVED = "pyspark_kafka.moved"
 """In the settings of a batch that a fork or a rewind has written. Spark ignores settings that it does not know."""
 
-# Of the year 9999, less a day for any time zone: later times are not times, and programs fail at them.
+# The end of the year 9999, less a day for any time zone: later values are not times, and programs fail at them.
 _LATEST_MS = 253_402_300_800_000 - 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class SourceEnd:
-    """Where a batch ends in one source.
+    """The end of a batch in one source.
 
     Attributes:
         source: the name of the source: "0", "1", … if the query does not name its sources.
         text: the JSON of the offset, as the file has it; None if the source had none yet.
-        offset: the same as a value; None if the source is not Kafka's, or had no offset yet.
+        offset: the same as a value; None for another source than Kafka, or without an offset yet.
     """
 
     source: str
@@ -46,7 +46,7 @@ class SourceEnd:
 
     @property
     def is_other(self) -> bool:
-        """Whether the offset is that of another program's source."""
+        """Whether the offset belongs to another source than Kafka."""
         return self.text is not None and self.offset is None
 
 
@@ -56,7 +56,7 @@ class PlannedBatch:
 
     Attributes:
         batch_id: its number.
-        ends: where it ends, by source, in the order of the file.
+        ends: its ends by source, in the order of the file.
         entry: the content of the file.
         finished: whether the commit log has the batch.
     """
@@ -68,17 +68,17 @@ class PlannedBatch:
 
     @property
     def offsets(self) -> dict[str, KafkaSourceOffset]:
-        """Return where it ends in each source that is Kafka's."""
+        """Return its end in each Kafka source."""
         return {name: end.offset for name, end in self.ends.items() if end.offset is not None}
 
     @property
     def planned_at_ms(self) -> int | None:
-        """Return when it was planned, milliseconds since 1970-01-01 UTC; None if nobody noted a time."""
+        """Return the time of its plan, milliseconds since 1970-01-01 UTC; None without a time."""
         return known_time_ms(self.entry.metadata.get("batchTimestampMs")) or None
 
     @property
     def watermark_ms(self) -> int | None:
-        """Return the watermark that it ran with, milliseconds since 1970-01-01 UTC; None if it had none."""
+        """Return its watermark, milliseconds since 1970-01-01 UTC; None without one."""
         return known_time_ms(self.entry.metadata.get("batchWatermarkMs")) or None
 
     @property
@@ -99,12 +99,12 @@ class PlannedBatch:
 class BatchHistory:
     """The batches that a query has begun and finished, by their numbers.
 
-    Runs on: any program; what `get` and `commit` return is read at each call.
+    Runs on: any program; `get` and `commit` read a file at each call.
 
     Args:
         files: the checkpoint.
-        offsets: what is in the directory `offsets`.
-        commits: what is in the directory `commits`.
+        offsets: the names in the directory `offsets`.
+        commits: the names in the directory `commits`.
 
     Attributes:
         begun: the numbers in the offset log, sorted. Spark removes old ones.
@@ -128,7 +128,7 @@ class BatchHistory:
 
     @property
     def last_finished(self) -> int | None:
-        """Return the last batch that is in both logs; None if there is none."""
+        """Return the last batch that is in both logs; None without such a batch."""
         return next((each for each in reversed(self.finished) if self.is_begun(each)), None)
 
     @property
@@ -150,12 +150,12 @@ class BatchHistory:
         return planned is not None and planned.is_moved
 
     def before(self, batch_id: int) -> int | None:
-        """Return the batch before another in the offset log; None if there is none."""
+        """Return the batch before another in the offset log; None for the first."""
         place = bisect_left(self.begun, batch_id)
         return self.begun[place - 1] if place else None
 
     def get(self, batch_id: int) -> PlannedBatch | None:
-        """Return a batch of the offset log; None if its file is not there, or not there any more.
+        """Return a batch of the offset log; None if its file does not exist, or was removed.
 
         Raises:
             CheckpointError: the file cannot be read, is malformed, or was written by a newer version.
@@ -174,7 +174,7 @@ class BatchHistory:
         return PlannedBatch(batch_id, ends, entry, self.is_finished(batch_id))
 
     def commit(self, batch_id: int) -> Commit | None:
-        """Return a batch of the commit log; None if its file is not there, or not there any more.
+        """Return a batch of the commit log; None if its file does not exist, or was removed.
 
         Raises:
             CheckpointError: the file cannot be read, is malformed, or was written by a newer version.
@@ -182,14 +182,14 @@ class BatchHistory:
         return self._commit_log.get(batch_id)
 
     def written_ms(self, batch_id: int, log: str = COMMITS) -> int | None:
-        """Return when the file of a batch was written; None if it is not there, or the file system does not tell.
+        """Return the time of the file of a batch; None without the file, or if the file system has no times.
 
         Args:
             batch_id: its number.
             log: `OFFSETS` for the time when the batch began, `COMMITS` for the time when it was done.
 
         Raises:
-            CheckpointError: the file cannot be looked at.
+            CheckpointError: the status of the file cannot be read.
         """
         status = self._files.status(f"{log}/{batch_id}")
         return None if status is None else known_time_ms(status.modified_ms)
@@ -206,7 +206,7 @@ def is_batch_name(name: str) -> bool:
 
 
 def kafka_offset(text: str) -> KafkaSourceOffset | None:
-    """Return the offset of a Kafka source; None if the JSON is that of another source.
+    """Return the offset of a Kafka source; None if another source wrote the JSON.
 
     Raises:
         CheckpointError: the text is not JSON, or the offset of a Kafka source that is damaged.
@@ -225,7 +225,7 @@ def _is_of_another_source(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     if not isinstance(value, dict) or not value:
-        # Sources that count have a number, those of files and tables an object.
+        # Sources with a counter have a number, sources of files and tables an object.
         return not isinstance(value, dict)
     return not all(
         isinstance(by_partition, dict) and by_partition and all(key.isdecimal() for key in by_partition)
@@ -234,14 +234,14 @@ def _is_of_another_source(text: str) -> bool:
 
 
 def known_time_ms(value: object) -> int | None:
-    """Return a value of a file that is a time: from 1970 until the year 9999; None for all others."""
+    """Return a value of a file if it is a time from 1970 until the year 9999; otherwise None."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value < _LATEST_MS else None
 
 
 def rows_between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Return the number of offsets between two positions, by partition; those that only one of them has are left out.
+    """Return the number of offsets between two positions, by partition; partitions in only one of them are left out.
 
     Offsets that were compacted away, aborted records and transaction markers are counted: the number is an upper bound
     of the records. It is negative where the end is before the start.

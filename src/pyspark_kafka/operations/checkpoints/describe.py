@@ -1,4 +1,4 @@
-"""An account of a checkpoint in sentences: which query, what it read, where it stands, what a restart does. Pure."""
+"""A description of a checkpoint in sentences: its query, its reads, its position, the effect of a restart. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_OTHER = 80
 
 
 def describe_query(account: CheckpointSummary) -> list[str]:
-    """Return which query it is, and what it reads."""
+    """Return the query, and its sources."""
     named = "has no id that can be read" if account.query_id is None else f"is {account.query_id}"
     said = [f"The query of checkpoint {account.location} {named}."]
     kind = account.kind
@@ -46,7 +46,7 @@ def describe_query(account: CheckpointSummary) -> list[str]:
 
 
 def describe_standing(account: CheckpointSummary) -> list[str]:
-    """Return where the query stands."""
+    """Return the position of the query."""
     if account.last_begun is None:
         return ["No batch has begun."]
     said = []
@@ -64,9 +64,9 @@ def describe_standing(account: CheckpointSummary) -> list[str]:
 
 
 def describe_restart(account: CheckpointSummary) -> list[str]:
-    """Return what a restart of the query does."""
+    """Return the effect of a restart."""
     if account.not_whole:
-        # Whatever the logs say: they may be those of two places.
+        # In spite of the logs, which may belong to two places.
         return ["No query starts here: a fork or a rewind of the checkpoint was not finished.", account.not_whole]
     unfinished, last = account.unfinished, account.last_finished
     if account.last_begun is None:

@@ -1,4 +1,4 @@
-"""Compares two checkpoints: which one is ahead, by partition, and what else differs."""
+"""Compares two checkpoints: the newer one by partition, and other differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Batches that both logs have and that are compared, the last ones.
+# The number of last common batches that are compared.
 _COMPARED = 100
 
 
@@ -38,18 +38,18 @@ class PositionDifference:
 
     @property
     def ahead(self) -> int | None:
-        """Return how many offsets the second one is ahead, negative if it is behind; None if one has no position."""
+        """Return how many offsets the second is ahead, negative if it is behind; None without both positions."""
         return None if self.first is None or self.second is None else self.second - self.first
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointDifference:
-    """What differs between two checkpoints.
+    """The differences between two checkpoints.
 
     Attributes:
-        sentences: what differs apart from positions, one sentence each.
-        positions: the partitions whose positions differ, sorted; None if those of one could not be read.
-        problems: what could not be read, one sentence each.
+        sentences: differences other than positions, one sentence each.
+        positions: the partitions whose positions differ, sorted; None if the positions of one could not be read.
+        problems: the unreadable parts, one sentence each.
     """
 
     sentences: tuple[str, ...]
@@ -58,7 +58,7 @@ class CheckpointDifference:
 
     @property
     def are_same(self) -> bool | None:
-        """Return whether the two say the same; None if no difference was found, and not all could be read."""
+        """Return whether the two are equal; None if no difference was found, but a part was unreadable."""
         if self.sentences or self.positions:
             return False
         return None if self.problems else True
@@ -89,13 +89,13 @@ class CheckpointDifference:
 
 
 def compare_checkpoints(first: QueryCheckpoint, second: QueryCheckpoint) -> CheckpointDifference:
-    """Compare two checkpoints: those of two queries, or one and its backup.
+    """Compare two checkpoints: of two queries, or a checkpoint and its backup.
 
     Runs on: any program; reads some files of each; blocks on the file system.
 
     Args:
-        first: one of them.
-        second: the other one.
+        first: one checkpoint.
+        second: the other.
     """
     return _Comparison(first, second).run()
 

@@ -1,4 +1,4 @@
-"""Reads the checkpoint of a streaming query, of whichever engine and connector."""
+"""Reads the checkpoint of a streaming query, of any engine and connector."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _CONTINUOUS_STATE = "continuous/state"
 
 
 class CheckpointKind(Enum):
-    """What has written a checkpoint at last."""
+    """The last writer of a checkpoint."""
 
     EMPTY = "no batch yet"
     MICRO_BATCH = "micro-batches"
@@ -63,8 +63,8 @@ class StateOperator:
 
     Attributes:
         directory: below the checkpoint.
-        name: what Spark calls the operator; empty if it has not noted that.
-        partitions: how many directories of partitions it has; of a continuous query, key groups.
+        name: Spark's name of the operator; empty if Spark has not noted it.
+        partitions: the number of its partition directories; of a continuous query, key groups.
     """
 
     directory: str
@@ -73,10 +73,10 @@ class StateOperator:
 
 
 class QueryCheckpoint:
-    """What the checkpoint of a query says.
+    """The content of a query's checkpoint.
 
-    The lists of the batches are those of the moment when it was read; everything else is read when it is asked for, as
-    often as it is asked for. A file that is damaged is an error of the call that reads it, and of no other one.
+    The lists of the batches are read once; everything else is read at each call. A damaged file is an error only of
+    the calls that read it.
 
     Runs on: any program; methods block on the file system.
 
@@ -121,7 +121,7 @@ class QueryCheckpoint:
             raise self._malformed(_METADATA, f"it has no id of a query ({error!r})") from error
 
     def kind(self) -> CheckpointKind:
-        """Return what has written the last batch."""
+        """Return the writer of the last batch."""
         last = self.last_begun()
         if last is None:
             return CheckpointKind.EMPTY
@@ -133,12 +133,12 @@ class QueryCheckpoint:
         return CheckpointKind.MICRO_BATCH
 
     def last_begun(self) -> PlannedBatch | None:
-        """Return the last batch of the offset log; None if there is none."""
+        """Return the last batch of the offset log; None without one."""
         batch_id = self.history.last_begun
         return None if batch_id is None else self.history.get(batch_id)
 
     def last_finished(self) -> PlannedBatch | None:
-        """Return the last batch that is in both logs; None if there is none."""
+        """Return the last batch that is in both logs; None without one."""
         batch_id = self.history.last_finished
         return None if batch_id is None else self.history.get(batch_id)
 
@@ -148,16 +148,16 @@ class QueryCheckpoint:
         return None if last is None or last.finished else last
 
     def position(self) -> dict[str, KafkaSourceOffset]:
-        """Return up to where the query is done: the end of the last finished batch, by source.
+        """Return the position of the query: the end of the last finished batch, by source.
 
-        Sources that are not Kafka's are left out. If no batch is finished, it is where the query begins, as far as the
-        checkpoint keeps that.
+        Other sources than Kafka are left out. If no batch is finished, it is the start of the query, as far as the
+        checkpoint has it.
         """
         last = self.last_finished()
         return self.beginnings() if last is None else last.offsets
 
     def beginnings(self) -> dict[str, KafkaSourceOffset]:
-        """Return where the first batch begins, by source, as far as the checkpoint keeps that."""
+        """Return the start of the first batch, by source, as far as the checkpoint has it."""
         begun = {}
         for source in self.sources():
             offset = self.initial_offsets(source)
@@ -166,15 +166,15 @@ class QueryCheckpoint:
         first = self.history.get(0) if self.history.is_begun(0) else None
         for source, offset in ({} if first is None else first.offsets).items():
             if source not in begun and offset.starts is not None:
-                # Partitions that are not named there were added later.
+                # Partitions that are missing there were added later.
                 begun[source] = type(offset)(offset.starts)
         return begun
 
     def start_of(self, batch_id: int) -> dict[str, KafkaSourceOffset]:
-        """Return where a batch begins, by source; without sources of which the checkpoint does not tell.
+        """Return the start of a batch, by source; without sources whose start is not in the checkpoint.
 
-        With asynchronous progress tracking that is the end of the batch before it in the log: what the query has run in
-        between belongs to it.
+        With asynchronous progress tracking that is the end of the batch before it in the log: the batches that ran in
+        between belong to it.
         """
         before = self.history.before(batch_id)
         if before is None:
@@ -187,39 +187,39 @@ class QueryCheckpoint:
         return tuple(sorted(self.files.scan(_SOURCES).directories)) if _SOURCES in self.names.directories else ()
 
     def initial_offsets(self, source: str) -> KafkaSourceOffset | None:
-        """Return where a source began; None if there is no such file, or it is that of a source that is not Kafka's."""
+        """Return the start of a source; None without such a file, or if another source than Kafka wrote it."""
         name = f"{_SOURCES}/{source}/0"
         data = self.files.read(name)
-        # Spark's other sources keep something else in a file of this name, without the zero byte before it.
+        # Spark's other sources keep other content in a file of this name, without the zero byte before it.
         if data is None or _OTHER_LOG.match(data):
             return None
         return decode(data, f"file {name} of checkpoint {self.files.shown}")
 
     def topic_ids(self, source: str) -> TopicIdentities:
-        """Return the ids of the topics that a source has read; none if it does not keep them."""
+        """Return the ids of the topics that a source has read; empty if it does not keep them."""
         return TopicIdsFile(self.files, f"{_SOURCES}/{source}").read()
 
     def reader_schemas(self, source: str) -> Mapping[str, ReaderSchema]:
-        """Return the versions of a registry's schemas that a source reads with; none if it does not keep them."""
+        """Return the versions of a source's reader schemas; empty if it does not keep them."""
         return ReaderSchemasFile(self.files, f"{_SOURCES}/{source}").read() or {}
 
     def sink_schemas(self) -> Mapping[str, RegisteredSchema]:
-        """Return the schemas of a registry that the query writes with, by side; none if it does not keep them."""
+        """Return the writer schemas of the query from a registry, by side; empty if it does not keep them."""
         return WriteSchemasFile(self.files).read()[1]
 
     def owner(self) -> str | None:
-        """Return the start of a continuous query that writes the checkpoint; None if there was none."""
+        """Return the start of a continuous query that writes the checkpoint; None if no continuous query wrote it."""
         return read_owner(self.files.read(OWNER)) if "continuous" in self.names.directories else None
 
     def prepared_epochs(self) -> tuple[int, ...]:
-        """Return the epochs of which commit messages are kept: those that may be in the sink, or not."""
+        """Return the epochs with kept commit messages, which are in doubt in the sink."""
         if "continuous" not in self.names.directories:
             return ()
         found = {epoch_of_messages(name) for name in self.files.scan(MESSAGES).files}
         return tuple(sorted(epoch for epoch in found if epoch is not None))
 
     def messages_of(self, epoch: int) -> str:
-        """Return the name of the file with the commit messages of an epoch, as `offsets/N` has it."""
+        """Return the name of the file with the commit messages of an epoch, from `offsets/N`."""
         begun = OffsetSeqLog(self.files).get(epoch)
         return messages_name(epoch, None if begun is None else begun.metadata.get(WRITER))
 
@@ -252,11 +252,11 @@ class QueryCheckpoint:
         )
 
     def lane_record(self) -> LaneRecord | None:
-        """Return what is known of the transactions of an exactly-once continuous query; None if it never was one."""
+        """Return the record of the transactions of an exactly-once continuous query; None if it never was one."""
         return LaneRecordFile(self.files).read() if "continuous" in self.names.directories else None
 
     def state_operators(self) -> tuple[StateOperator, ...]:
-        """Return the stateful operators that have a directory here, of Spark and of continuous queries."""
+        """Return the stateful operators with a directory here, of Spark and of continuous queries."""
         found = []
         if _STATE in self.names.directories:
             for number in sorted(self.files.scan(_STATE).directories):
@@ -270,7 +270,7 @@ class QueryCheckpoint:
         return tuple(found)
 
     def _operator_name(self, directory: str) -> str:
-        """Return the name in Spark's metadata of an operator; empty if there is none that this program can read."""
+        """Return the name in Spark's metadata of an operator; empty if this program cannot read it."""
         data = self.files.read(f"{directory}/_metadata/metadata")
         _, _, text = (data or b"").decode(errors="replace").partition("\n")
         try:
@@ -280,7 +280,7 @@ class QueryCheckpoint:
 
 
 def read_checkpoint(location: str | CheckpointFiles) -> QueryCheckpoint:
-    """Read what is in a checkpoint: three listings, however many batches it has.
+    """Read the names in a checkpoint: three listings, for any number of batches.
 
     Runs on: any program; blocks on the file system.
 

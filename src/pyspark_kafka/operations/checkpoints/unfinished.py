@@ -1,6 +1,6 @@
 """The note in `metadata` of a checkpoint that a fork, a rewind or a restore has not finished: no query starts there.
 
-As long as the file is that note, it has no id of a query: Spark, continuous queries and exactly-once sinks end with an
+As long as the file has this note, it has no id of a query: Spark, continuous queries and exactly-once sinks end with an
 error that names the file.
 """
 
@@ -15,17 +15,18 @@ _UNFINISHED = "This checkpoint is not finished"
 
 
 def unfinished_note(told: str, backup: str = "") -> bytes:
-    """Return the content of `metadata` while files are written: no JSON, so nobody takes it for the id of a query.
+    """Return the content of `metadata` while files are written: not JSON, so no program reads it as the id of a query.
 
     Args:
-        told: what to do, for people.
-        backup: where the former checkpoint is, without secrets: everybody who may list checkpoints can read the note.
+        told: the next step, for people.
+        backup: the place of the former checkpoint, without secrets: everybody who may list checkpoints can read the
+            note.
     """
     return f"{_UNFINISHED}. {told}\n{json.dumps({'backup': backup})}\n".encode()
 
 
 def read_unfinished(data: bytes | None) -> str | None:
-    """Return where the backup of an unfinished checkpoint is, "" for none; None if the checkpoint is finished."""
+    """Return the place of the backup of an unfinished checkpoint, "" without a backup; None if it is finished."""
     text = (data or b"").decode(errors="replace")
     if not text.startswith(_UNFINISHED):
         return None
@@ -36,7 +37,7 @@ def read_unfinished(data: bytes | None) -> str | None:
 
 
 def shown_backup(files: CheckpointFiles, noted: str) -> str:
-    """Return what a note names as texts show it; empty for nothing."""
+    """Return the shown form of the place in a note; empty without a place."""
     if not noted:
         return ""
     return CheckpointFiles(noted if "/" in noted or not files.base_name else files.beside(noted)).shown

@@ -1,4 +1,4 @@
-"""Operations: figures of a checkpoint as a page.
+"""Operations: metrics of a checkpoint as a page.
 
-Invariant: pure modules decide, one module asks.
+Invariant: pure modules decide, one module does the I/O.
 """

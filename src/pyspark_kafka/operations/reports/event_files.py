@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 _EVENTS = re.compile(r"events_(\d+)_")
 _APPLICATION = "eventlog_v2_"
-# How a file begins, and what can read it; the others are Spark's own forms, which nothing but Java's libraries read.
+# The first bytes of a file, and its decompressor. Other forms are Spark's own, which only Java's libraries can read.
 _CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\x04\x22\x4d\x18": "lz4"}
 _UNREADABLE = {b"LZ4Block": "lz4 in Java's blocks", b"\x82SNAPPY\x00": "snappy", b"ZV": "lzf"}
-# What is written at the moment of reading may end within a frame: at most this much of its text is left out.
+# A file that is written at the moment may end within a frame: at most this size of its text is left out.
 _CHUNK = 1024
 # A progress is some kilobytes, and the plan of a query may be megabytes.
 _MAX_LINE = 16 * 1024 * 1024
 
 
 def event_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file with progress, of an event log, or of all files of a rolling one in their order.
+    """Yield the lines of a file with progress, of an event log, or of all files of a rolling event log in their order.
 
     Runs on: any program; blocks on the file system.
 
@@ -86,7 +86,7 @@ def _split(stream: Any, size: int) -> Iterator[str]:
         try:
             chunk = stream.read(size)
         except OSError:
-            # Spark is writing its end. What is damaged from its first byte on is no such file.
+            # Spark is writing its end. A file that is damaged from its first byte on has another form.
             if not has_read:
                 raise
             chunk = b""

@@ -1,4 +1,4 @@
-"""Makes the report of a checkpoint: reads it, asks the brokers if they are named, and writes the page."""
+"""Generates the report of a checkpoint: reads it, asks the brokers if they are named, and writes the page."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def gather_report(
     progress: Path | None = None,
     watch: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> ReportData:
-    """Read what a page is made of.
+    """Read the content of a page.
 
     Runs on: any program; blocks on the file system.
 
     Args:
         location: of the checkpoint, as for `CheckpointFiles`.
-        batches: how many of the last ones.
+        batches: the number of last batches.
         progress: Spark's progress of the query: an event log, file or directory, or a file with one progress a line.
-        watch: takes how many batches are read, and of how many.
+        watch: called with the number of read batches and their total.
 
     Raises:
         CheckpointError: there is no checkpoint, or a file of it cannot be read.
@@ -85,7 +85,7 @@ def gather_report(
 
 
 def add_lag(report: ReportData, options: Mapping[str, Any], location: str) -> ReportData:
-    """Return the same report, with how far each partition is behind; what cannot be found out is a warning.
+    """Return the same report with the lag of each partition; an unknown value is a warning.
 
     Runs on: any program; blocks for about 15 s at most.
 
@@ -125,7 +125,7 @@ def _few(texts: list[str]) -> list[str]:
 
 
 def _headroom_sentences(report: LagReport) -> list[str]:
-    """Return the partition whose records brokers delete first, if there is one."""
+    """Return the partition whose records brokers delete first, if any."""
     limited = [each for each in report if each.headroom_s is not None and math.isfinite(each.headroom_s)]
     if not limited:
         return []
@@ -135,13 +135,13 @@ def _headroom_sentences(report: LagReport) -> list[str]:
 
 
 def write_report(report: ReportData, file: Path) -> None:
-    """Write the page of a report; a file that is there is replaced as a whole, or stays, if its directory allows that.
+    """Write the page of a report; an existing file is replaced atomically, if its directory allows that.
 
     Raises:
         MissingDependencyError: a package of the extra `report` is missing; nothing was written.
         ConnectorError: the file cannot be written.
     """
-    # JSON can name half a character, which UTF-8 has no bytes for.
+    # JSON can contain half a character, for which UTF-8 has no bytes.
     page = render_page(build_page(report)).encode("utf-8", "backslashreplace")
     try:
         _replace(file, page)
@@ -156,15 +156,15 @@ def write_report(report: ReportData, file: Path) -> None:
 
 def _replace(file: Path, data: bytes) -> None:
     if file.exists() and not file.is_file():
-        # Such as /dev/stdout, which nothing can take the place of.
+        # Such as /dev/stdout, which cannot be replaced.
         file.write_bytes(data)
         return
-    # What a link names is replaced, not the link.
+    # The target of a link is replaced, not the link.
     target = Path(os.path.realpath(file))
     try:
         _take_the_place(target, data)
     except OSError as error:
-        # The file may be all that the user may write, or be mounted alone.
+        # The user may have the right to write this file only, or it may be a mount point.
         if error.errno not in _NO_PLACE or not target.exists():
             raise
         target.write_bytes(data)

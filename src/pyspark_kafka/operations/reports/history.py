@@ -1,4 +1,4 @@
-"""The batches of a checkpoint over time, and what each partition gave."""
+"""The batches of a checkpoint over time, and the rows of each partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.operations.checkpoints.batches import PlannedBatch
     from pyspark_kafka.operations.checkpoints.query_checkpoint import QueryCheckpoint
 
-# Files that were copied have all been written at once, whenever the batches ran.
+# Copied files have almost the same time, whenever the batches ran.
 _COPIED_WITHIN_MS = 10_000
 _COPIED_LEAST_MS = 60_000
 
@@ -28,11 +28,11 @@ class CheckpointHistory:
 
     Attributes:
         batches: in the order of their numbers.
-        older: how many batches of the log are not among them.
-        positions: where the query is done, by source.
+        older: the number of older batches in the log.
+        positions: the positions of the query, by source.
         rows: offsets that the batches cover, by topic-partition.
-        has_end_times: whether it is known when batches were finished; files that were copied do not tell.
-        other_sources: the names of sources that are not Kafka's.
+        has_end_times: whether the times of finished batches are known; copied files do not have them.
+        other_sources: the names of sources other than Kafka.
         moved: the numbers under which a fork or a rewind has moved the query; they are not among the batches.
     """
 
@@ -48,14 +48,14 @@ class CheckpointHistory:
 def read_history(
     checkpoint: QueryCheckpoint, max_batches: int, watch: Callable[[int, int], None] = lambda _done, _all: None
 ) -> CheckpointHistory:
-    """Read the last batches of a checkpoint; each is a file or two.
+    """Read the last batches of a checkpoint; each has one or two files.
 
-    Runs on: any program; blocks on the file system. Holds one offset and the figures of `max_batches` batches.
+    Runs on: any program; blocks on the file system. Holds one offset and the metrics of `max_batches` batches.
 
     Args:
         checkpoint: of the query.
-        max_batches: how many batches.
-        watch: takes how many batches are read, and of how many.
+        max_batches: the maximum number of batches.
+        watch: called with the number of read batches and their total.
 
     Raises:
         CheckpointError: a file is damaged, or cannot be read.
@@ -75,7 +75,7 @@ def read_history(
             continue
         others |= {name for name, end in planned.ends.items() if end.is_other}
         if planned.is_moved:
-            # It read nothing, and what comes next begins where it ends.
+            # It read nothing, and the next batch begins at its end.
             moved.append(number)
             before = planned.offsets
             continue
@@ -86,7 +86,7 @@ def read_history(
         finished_ms = history.written_ms(number) if planned.finished else None
         known = None if of_batch is None else sum(of_batch.values())
         found.append(BatchStats(number, begun_ms, finished_ms, planned.finished, known, is_passed_over=passed_over))
-        # A batch that a rewind has passed over is read by none.
+        # No query reads a batch that a rewind has passed over.
         before = before if passed_over else planned.offsets
     has_end_times = not _were_copied(found)
     if not has_end_times:
@@ -97,17 +97,17 @@ def read_history(
 
 
 def _rows(before: Mapping[str, KafkaSourceOffset], planned: PlannedBatch) -> Counter[TopicPartition] | None:
-    """Return the offsets that a batch covers; None if nothing tells where it begins."""
+    """Return the offsets that a batch covers; None if its start is unknown."""
     rows: Counter[TopicPartition] = Counter()
     known = False
     for source, offset in planned.offsets.items():
         start = dict(before[source].partitions) if source in before else {}
-        # Where partitions begin that were found after the one before.
+        # The starts of partitions that are new since the batch before.
         start = {**(offset.starts or {}), **start}
         between = rows_between(start, offset.partitions)
         known = known or bool(between)
         for each, count in between.items():
-            # Two sources may read one partition; an offset that goes back is a fault, which `verify` names.
+            # Two sources may read one partition; an offset that goes back is a fault that `verify` reports.
             rows[each] += max(0, count)
     return rows if known else None
 

@@ -1,4 +1,4 @@
-"""The figures of a running query as one plot that is drawn again and again, in a notebook."""
+"""The metrics of a running query as one plot in a notebook, which is redrawn at intervals."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-# Spark keeps the last 100 of a query (`spark.sql.streaming.numRecentProgressUpdates`); the view remembers more.
+# Spark keeps the last 100 progress updates of a query (`spark.sql.streaming.numRecentProgressUpdates`); the view
+# remembers more.
 _MAX_BATCHES = 2_000
-# At the usual 2 s about a minute: a server that restarts is back by then. One that has forgotten the query never is.
+# At the usual 2 s about a minute: by then a server that restarts is back, unless it has lost the query.
 _MAX_FAILURES = 30
-# In the table that stands for the plot.
+# The number of rows in the table that replaces the plot.
 _LISTED_BATCHES = 20
 _PLOTLY = "application/vnd.plotly.v1+json"
 
@@ -34,8 +35,8 @@ class LiveView:
     """Shows the rates and phases of a query in a notebook, until the query ends or `stop()` is called.
 
     Runs on: the program of the notebook; a thread of its own asks the query for its progress and draws. It never
-    disturbs the query: a progress that cannot be had is logged once, and tried again. If the query cannot be asked 30
-    times in a row whether it is active, the view ends with a warning.
+    disturbs the query: a failed look-up of the progress is logged once, and tried again. If the query cannot be asked
+    30 times in a row whether it is active, the view ends with a warning.
 
     Args:
         query: of Spark, classic or Connect, or a continuous one.
@@ -57,14 +58,14 @@ class LiveView:
         self._thread.start()
 
     def stop(self) -> None:
-        """Draw no more. Safe to repeat."""
+        """Stop drawing. Safe to repeat."""
         self._over.set()
         if threading.current_thread() is not self._thread:
             self._thread.join(self._interval_s + 5)
 
     @property
     def is_over(self) -> bool:
-        """Return whether it draws no more."""
+        """Return whether drawing has stopped."""
         return not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -115,16 +116,16 @@ class LiveView:
 
 
 def notebook_display() -> Callable[[Any, str, str], None]:
-    """Return what draws in the output of the notebook's cell, each time in the place of the drawing before.
+    """Return the function that draws in the output of the notebook's cell, and replaces the former drawing.
 
-    A plot is published as data, with the table for pages that a notebook is exported to. As an object, Plotly's figure
-    would publish itself, each time in a place of its own.
+    A plot is published as data, with the table for exported pages of the notebook. As an object, Plotly's figure
+    would publish itself, each time in another place.
 
     Raises:
         CapabilityError: the program is not a notebook, or IPython is missing.
     """
     try:
-        # Only notebooks have it.
+        # Only notebooks have IPython.
         import IPython as ipython  # type: ignore[import-not-found]  # noqa: N813, PLC0415
         from IPython import display as drawing  # noqa: PLC0415
     except ImportError as error:

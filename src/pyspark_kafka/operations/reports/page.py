@@ -1,4 +1,4 @@
-"""A report as one page of HTML that needs nothing from elsewhere."""
+"""A report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _TEMPLATE = "page.html"
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One figure in large.
+    """One metric in large type.
 
     Attributes:
-        name: what it is.
-        value: as people read it.
+        name: its name.
+        value: its value as text.
     """
 
     name: str
@@ -33,7 +33,7 @@ class ReportTable:
     Attributes:
         title: above it.
         headings: of the columns.
-        rows: with as many cells each.
+        rows: each with a cell for each heading.
         numbers: the columns that are numbers, counted from 0.
         note: below it; empty for none.
     """
@@ -47,14 +47,14 @@ class ReportTable:
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """What a page shows, in its order.
+    """The content of a page, in its order.
 
     Attributes:
         title: the first line.
         subtitle: below it.
-        sentences: what people read first.
-        warnings: what they must not miss.
-        tiles: figures in large.
+        sentences: the summary.
+        warnings: the warnings.
+        tiles: metrics in large type.
         plots: figures of plotly, by a short name.
         tables: below the plots.
         footer: the last line.
@@ -71,7 +71,7 @@ class ReportPage:
 
 
 def render_page(page: ReportPage) -> str:
-    """Return the page. Texts are escaped: names of topics and queries may be anybody's.
+    """Return the page. Texts are escaped: names of topics and queries can be any text.
 
     Raises:
         MissingDependencyError: a package of the extra `report` is missing.

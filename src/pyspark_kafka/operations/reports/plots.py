@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.operations.reports.timeline import BatchStats, Gap
 
-# More than a screen has pixels for.
+# More bars than a screen has pixels.
 MAX_POINTS = 600
 _MAX_BARS = 40
-# With fewer bars, each is wide enough to be seen beside one of any height.
+# With fewer bars, each is wide enough to be visible next to a bar of any height.
 _MIN_CUT = 40
 # A bar is cut if it is this many times as high as the 95th of 100.
 _CUT_FACTOR = 5
@@ -35,7 +35,7 @@ class Bar:
     Attributes:
         topic: of the partition.
         partition: its number.
-        value: how long the bar is.
+        value: the length of the bar.
     """
 
     topic: str
@@ -44,7 +44,7 @@ class Bar:
 
 
 def plot_data(figure: Any) -> Any:
-    """Return a plot as plain data, which notebooks draw: what its JSON says."""
+    """Return a plot as plain data, the content of its JSON, which notebooks draw."""
     return json.loads(figure.to_json())
 
 
@@ -57,7 +57,7 @@ def rate_plot(batches: Sequence[BatchStats], gaps: Sequence[Gap]) -> Any:
     for each in batches:
         if each.begun_ms is None or each.finished_ms is None or each.rows_and_ms is None:
             continue
-        # Of batches that are put together, the time between them does not count.
+        # The time between merged batches does not count.
         rows, busy_ms = each.rows_and_ms
         rate = rows * 1000 / max(1, busy_ms)
         # Nothing is read between the batches.
@@ -70,7 +70,7 @@ def rate_plot(batches: Sequence[BatchStats], gaps: Sequence[Gap]) -> Any:
         )
     )
     for gap in gaps[:20]:
-        # The longest comes first; the names of the others would cover each other.
+        # The longest bar comes first; the names of the others would cover each other.
         text = f"pause of {span_text(gap.length_ms)}"
         named = {"annotation_text": text, "annotation_position": "top left"} if gap is gaps[0] else {}
         figure.add_vrect(
@@ -99,7 +99,7 @@ def rows_plot(batches: Sequence[BatchStats]) -> Any:
 
 
 def phases_plot(batches: Sequence[BatchStats]) -> Any:
-    """Return how long each batch took: by phase where that is known, else as a whole."""
+    """Return the duration of each batch: by phase where that is known, otherwise as a whole."""
     go = _plotly()
     figure = go.Figure()
     names = sorted({name for each in batches for name in each.phases_ms})
@@ -163,7 +163,7 @@ def html_of(figures: Mapping[str, Any]) -> dict[str, str]:
 
 
 def script() -> str:
-    """Return plotly's script, for a page that needs nothing from elsewhere."""
+    """Return plotly's script, for a self-contained page."""
     _plotly()
     from plotly.offline import get_plotlyjs  # noqa: PLC0415 - of the extra report
 
@@ -172,7 +172,7 @@ def script() -> str:
 
 
 def _dressed(figure: Any, title: str) -> Any:
-    """Return a figure in the dress of the page, whose colors come with the page's light or dark."""
+    """Return a figure in the style of the page, with colors for light and dark mode."""
     figure.update_layout(
         title={"text": title, "font": {"size": 15}, "x": 0, "xref": "paper"},
         margin={"l": 8, "r": 8, "t": 44, "b": 8},
@@ -190,9 +190,9 @@ def _dressed(figure: Any, title: str) -> Any:
 
 
 def _cut(figure: Any, values: Sequence[float | None]) -> Any:
-    """Return a figure whose axis ends above its usual bars, if a few are so large that the others would be flat.
+    """Return a figure whose axis ends above its usual bars, if a few large bars would make the others flat.
 
-    The title tells how many bars are cut, and how large the largest is.
+    The title has the number of cut bars, and the largest value.
     """
     known = sorted(value for value in values if value is not None)
     if len(known) < _MIN_CUT:

@@ -1,4 +1,4 @@
-"""Batches of a query from what Spark says of its progress, in a session or in an event log."""
+"""Batches of a query from Spark's progress reports, in a session or in an event log."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pyspark_kafka.operations.checkpoints.batches import known_time_ms
 from pyspark_kafka.operations.reports.timeline import BatchStats
 
 _EVENT = "QueryProgressEvent"
-# The whole of a trigger, which the others are parts of.
+# The whole of a trigger; the other phases are parts of it.
 _WHOLE = "triggerExecution"
 _MAX_LONG = 2**63 - 1
 
 
 def progress_batches(progress: Iterable[Mapping[str, Any]], query_id: str | None = None) -> list[BatchStats]:
-    """Return the batches that Spark's progress tells of, in the order of their numbers.
+    """Return the batches of Spark's progress reports, in the order of their numbers.
 
-    Of a batch that was run again the last word counts. Triggers without a batch are left out.
+    Of a repeated batch the last report counts. Triggers without a batch are left out.
 
     Args:
         progress: objects as `StreamingQuery.recentProgress` has them, read from JSON.
-        query_id: leaves out all other queries; None takes all.
+        query_id: the only query to return; None: all.
 
     Source: Spark `StreamingQueryProgress`.
     """
@@ -36,7 +36,7 @@ def progress_batches(progress: Iterable[Mapping[str, Any]], query_id: str | None
                 continue
             batch = _batch(each)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            # Of another version, or cut short: the others can still be shown.
+            # From another version, or cut: the others can still be shown.
             continue
         if batch is not None:
             found[batch.batch_id] = batch
@@ -44,9 +44,9 @@ def progress_batches(progress: Iterable[Mapping[str, Any]], query_id: str | None
 
 
 def merge_batches(checkpoint: Sequence[BatchStats], progress: Sequence[BatchStats]) -> list[BatchStats]:
-    """Return the batches of both, in the order of their numbers; where both have one, progress knows more of it.
+    """Return the batches of both, in the order of their numbers; progress takes precedence: it has more metrics.
 
-    Whether a batch is finished, the checkpoint knows.
+    Only the checkpoint decides whether a batch is finished.
     """
     found = {each.batch_id: each for each in progress}
     for each in checkpoint:
@@ -99,7 +99,7 @@ def _batch(progress: Mapping[str, Any]) -> BatchStats | None:
     said = _ms(progress.get("timestamp"))
     whole = durations.pop(_WHOLE, None)
     if whole is None:
-        # An epoch of a continuous query: told when it is committed.
+        # An epoch of a continuous query is reported when it is committed.
         finished = said
         taken = progress.get("batchDuration")
         begun = None if said is None or taken is None else said - _count(taken)
@@ -107,7 +107,7 @@ def _batch(progress: Mapping[str, Any]) -> BatchStats | None:
         begun = said
         finished = None if said is None else said + whole
     else:
-        # Spark also tells of a trigger that found nothing to do, under the number of the next batch.
+        # Spark also reports a trigger without new data, under the number of the next batch.
         return None
     return BatchStats(
         batch_id=_count(progress["batchId"]),
@@ -121,7 +121,7 @@ def _batch(progress: Mapping[str, Any]) -> BatchStats | None:
 
 
 def _count(value: Any) -> int:
-    """Return a number of Spark's; what has more than its 64 bits raises ValueError."""
+    """Return a number of a report; more than 64 bits raise ValueError."""
     number = int(value)
     if abs(number) > _MAX_LONG:
         raise ValueError

@@ -1,4 +1,4 @@
-"""Makes the page of a query from its batches: sentences, figures, plots, tables."""
+"""Renders the page of a query from its batches: sentences, metrics, plots, tables."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 _MAX_GAPS = 20
 _MAX_PARTITIONS = 200
 _UNKNOWN = "unknown"
-# A partition that has this many times the rows of the others holds its batch up.
+# A partition with at least this multiple of the rows of the others delays its batch.
 _SKEWED = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """What a page is made of.
+    """The content of a page.
 
     Attributes:
         title: of the query.
-        place: where the figures come from.
+        place: the source of the metrics.
         batches: in the order of their numbers.
-        made_ms: when the figures were read, in ms since 1970.
-        positions: where the query is done, by topic-partition.
+        made_ms: the time at which the metrics were read, in ms since 1970.
+        positions: the positions of the query, by topic-partition.
         rows: offsets that the batches cover, by topic-partition.
         behind: records behind the end of the log, by topic-partition; None if no broker was asked.
-        sentences: what is known besides, before the page's own.
-        warnings: what could not be found out.
-        is_running: whether the pause since the last batch counts; None if that is not known.
+        sentences: further sentences, before the page's own.
+        warnings: sentences about unknown values.
+        is_running: whether the pause since the last batch counts; None if that is unknown.
     """
 
     title: str
@@ -62,7 +62,7 @@ class ReportData:
 
 
 def build_page(report: ReportData) -> ReportPage:
-    """Return the page. Pure, but for the time zone of the machine.
+    """Return the page. Pure, except for the time zone of the machine.
 
     Raises:
         MissingDependencyError: a package of the extra `report` is missing.
@@ -70,7 +70,7 @@ def build_page(report: ReportData) -> ReportPage:
     batches, summary = report.batches, summarize(report.batches)
     gaps = find_gaps(batches, report.made_ms if report.is_running else None)
     shown = thinned(batches, MAX_POINTS)
-    # Only timed batches have a place on an axis of time.
+    # Only batches with a time have a place on a time axis.
     plots = {"rate": rate_plot(shown, gaps), "rows": rows_plot(shown), "phases": phases_plot(shown)}
     if report.behind:
         bars = [Bar(printable(each.topic), each.partition, value) for each, value in report.behind.items()]
@@ -78,7 +78,7 @@ def build_page(report: ReportData) -> ReportPage:
     if report.rows:
         bars = [Bar(printable(each.topic), each.partition, value) for each, value in report.rows.items()]
         plots["skew"] = partitions_plot(bars, "rows of these batches, by partition")
-    # Of several, a restart runs the last one.
+    # Of several unfinished batches, a restart runs the last one.
     unfinished = [each for each in batches[-1:] if not each.is_finished and not each.is_passed_over]
     sentences = list(report.sentences)
     if unfinished:

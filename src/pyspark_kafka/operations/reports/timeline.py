@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-# A pause is worth a line only if people would notice it, and if it is long for this query.
+# A pause is reported only if it is long for people and long for this query.
 _LEAST_GAP_MS = 60_000
 _GAP_FACTOR = 10
 
@@ -18,16 +18,16 @@ class BatchStats:
 
     Attributes:
         batch_id: its number.
-        begun_ms: when it was planned, in ms since 1970; None if that is not known.
-        finished_ms: when it was committed; None if it is not finished, or the time is not known.
+        begun_ms: the time of its plan, in ms since 1970; None if unknown.
+        finished_ms: the time of its commit; None if it is not finished, or the time is unknown.
         is_finished: whether it is committed.
-        rows: offsets that it covers, of all partitions: records, transaction markers, and what compaction has removed;
-            None if where it begins is not known.
-        phases_ms: how long each phase took, in ms, by Spark's names; empty if that is not known.
-        run_id: of the run of the query; None if that is not known.
-        first_id: the first of the batches that it stands for; `batch_id` is the last. They differ after `thinned`.
-        busy_ms: the sum of the batches' times, in ms; None if no time is known.
-        rated: if it stands for several, the rows and the ms of those of which both are known.
+        rows: offsets that it covers, of all partitions: records, transaction markers, and compacted offsets;
+            None if its start is unknown.
+        phases_ms: the duration of each phase in ms, by Spark's names; empty if unknown.
+        run_id: the run of the query; None if unknown.
+        first_id: the first of the merged batches; `batch_id` is the last. They differ after `thinned`.
+        busy_ms: the sum of the batches' durations in ms; None if no duration is known.
+        rated: for merged batches, the rows and the ms of the batches for which both are known.
         is_passed_over: whether it is not finished and never run again, because a rewind has moved the query after it.
     """
 
@@ -45,7 +45,7 @@ class BatchStats:
 
     @property
     def duration_ms(self) -> int | None:
-        """Return how long it took, in ms; None if that is not known."""
+        """Return its duration in ms; None if unknown."""
         if self.busy_ms is not None:
             return self.busy_ms
         if self.begun_ms is None or self.finished_ms is None:
@@ -54,7 +54,7 @@ class BatchStats:
 
     @property
     def rows_and_ms(self) -> tuple[int, int] | None:
-        """Return the rows, and how long the query worked on them, in ms; None if one of the two is not known."""
+        """Return the rows, and the time of their processing in ms; None if one of the two is unknown."""
         if self.first_id != -1:
             return self.rated
         return None if self.rows is None or self.duration_ms is None else (self.rows, self.duration_ms)
@@ -69,15 +69,15 @@ class BatchStats:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time in which no batch was worked on.
+    """A time without work on a batch.
 
     Attributes:
         after: the batch before it.
-        before: the batch after it; the same if the batch itself took that long, as one does whose driver was killed.
-        began_ms: when it began, in ms since 1970.
-        ended_ms: when it ended.
-        rows: of the batch after it; None if not known.
-        is_restart: whether another run of the query came after it; None if that is not known.
+        before: the batch after it; the same batch if the pause is within it, because its driver was killed.
+        began_ms: its beginning, in ms since 1970.
+        ended_ms: its end.
+        rows: the rows of the batch after it; None if unknown.
+        is_restart: whether another run of the query followed; None if unknown.
     """
 
     after: int
@@ -89,25 +89,25 @@ class Gap:
 
     @property
     def is_within(self) -> bool:
-        """Return whether it is in a batch, whose own time is a part of it."""
+        """Return whether it is within a batch, whose own time is a part of it."""
         return self.after == self.before
 
     @property
     def length_ms(self) -> int:
-        """Return how long it was, in ms."""
+        """Return its duration in ms."""
         return self.ended_ms - self.began_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Batches in figures.
+    """Metrics of several batches.
 
     Attributes:
-        batches: how many.
-        rows: offsets that they cover, as far as that is known.
-        to_ms: the last time that is known, in ms since 1970; None if none is.
-        rows_per_second: rows for each second from first to last; None if there is no time between them.
-        median_ms: how long a batch takes; None if that is not known.
+        batches: their number.
+        rows: offsets that they cover, as far as known.
+        to_ms: the last known time, in ms since 1970; None if none is known.
+        rows_per_second: rows for each second from first to last; None if no time is between them.
+        median_ms: the median duration of a batch; None if unknown.
     """
 
     batches: int
@@ -118,7 +118,7 @@ class Summary:
 
 
 def summarize(batches: Sequence[BatchStats]) -> Summary:
-    """Return the figures of batches, which are in the order of their numbers."""
+    """Return the metrics of batches, which are in the order of their numbers."""
     times = [time for each in batches for time in (each.begun_ms, each.finished_ms) if time is not None]
     rows = sum(each.rows or 0 for each in batches)
     durations = [each.duration_ms for each in batches if each.duration_ms is not None]
@@ -133,12 +133,12 @@ def summarize(batches: Sequence[BatchStats]) -> Summary:
 
 
 def find_gaps(batches: Sequence[BatchStats], now_ms: int | None = None) -> list[Gap]:
-    """Return the pauses that are long for this query, the longest first, and every change of the run.
+    """Return the long pauses of this query, the longest first, and every change of the run.
 
-    A pause is long if it takes a minute and ten times the usual one. Whether a query that pauses had nothing to do, or
-    did not run, is not known from its batches alone: the rows of the batch after it are a hint. A driver that is killed
-    within a batch, and started again, leaves a batch that takes as long as the pause: by the same measure it is one, if
-    nothing but the files of the checkpoint tell how long it took.
+    A pause is long if it takes at least a minute and ten times the usual pause. Batches alone do not show whether the
+    query had no data or did not run; the rows of the batch after the pause are a hint. If a driver is killed
+    within a batch and started again, the batch includes the pause. By the same measure it counts as a pause, if
+    only the files of the checkpoint have its duration.
 
     Args:
         batches: in the order of their numbers.
@@ -159,7 +159,7 @@ def find_gaps(batches: Sequence[BatchStats], now_ms: int | None = None) -> list[
                 restarted,
             )
         )
-    # The longest one must not be what it is measured by.
+    # The longest pause must not be part of its own measure.
     usual = sorted(each.length_ms for each in pauses)[:-1]
     least = max(_LEAST_GAP_MS, _GAP_FACTOR * int(statistics.median(usual)) if usual else 0)
     if now_ms is not None and batches and (last := batches[-1]).finished_ms is not None:
@@ -170,7 +170,7 @@ def find_gaps(batches: Sequence[BatchStats], now_ms: int | None = None) -> list[
 
 
 def _long_batches(batches: Sequence[BatchStats]) -> list[Gap]:
-    # A run that has told its figures has measured how long it worked on the batch.
+    # A run with progress reports has measured the time of its work on the batch.
     timed = [each for each in batches if each.run_id is None and each.first_id == -1 and each.duration_ms is not None]
     usual = sorted(each.duration_ms or 0 for each in timed)[:-1]
     least = max(_LEAST_GAP_MS, _GAP_FACTOR * int(statistics.median(usual)) if usual else 0)
@@ -182,13 +182,13 @@ def _long_batches(batches: Sequence[BatchStats]) -> list[Gap]:
 
 
 def thinned(batches: Sequence[BatchStats], max_batches: int) -> list[BatchStats]:
-    """Return at most `max_batches` figures for all batches: neighbors are put together, and their rows summed.
+    """Return at most `max_batches` entries for all batches: neighbors are merged, and their rows summed.
 
-    Batches that are put together keep the first beginning, the last end, the sums of their times, and the last run.
+    Merged batches have the first beginning, the last end, the sum of their durations, and the last run.
 
     Args:
         batches: in the order of their numbers.
-        max_batches: how many; at least one.
+        max_batches: the maximum number; at least one.
     """
     size = -(-len(batches) // max_batches)
     if size <= 1:

@@ -1,9 +1,9 @@
-"""Operations: the records of one topic, as people look at them.
+"""Operations: the records of one topic, for people.
 
-`request` is what is asked for. `tail_topic` finds where to begin (`last` finds the last records), reads with `reader`,
-and returns records in the order of their times. `match` leaves out other records, `shown` makes what is shown of Arrow
-rows.
+`request` is the request of the user. `tail_topic` finds the starts (`last` finds the last records), reads with
+`reader`, and returns records in the order of their times. `match` filters records, `shown` converts Arrow rows to their
+shown form.
 
-Invariant: nothing is committed and no group is joined; what a record holds is never an error; memory is bounded,
-however large or many the records.
+Invariant: nothing is committed and no group is joined; the content of a record is never an error; memory is bounded
+for any size and number of records.
 """

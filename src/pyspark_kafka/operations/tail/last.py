@@ -1,7 +1,7 @@
-"""Which records are the last ones of a topic: found backwards, window by window. Pure.
+"""The last records of a topic, found backwards, window by window. Pure.
 
-A partition is looked through from its end. A window that has too few records that are shown, because of holes, aborted
-transactions or what was asked for, is followed by a larger one before it.
+A partition is searched from its end. If a window has too few shown records, because of holes, aborted
+transactions or filters, a larger window before it is searched.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 _GROWTH = 4
 _MAX_WINDOW = 1 << 20
-# Of each partition at first, although all together have enough: one of them may have most of the last records.
+# The minimum of the first window of a partition: a single partition may have most of the last records.
 _LEAST_WINDOW = 100
-# Records of windows that are read at once; more are kept only if more are asked for.
+# The maximum of kept records of windows that are read together, unless the request wants more records.
 _KEPT = 100_000
 
 
 def first_window(count: int, partitions: int) -> int:
-    """Return how many offsets of each partition to look at first, so that all together have about what is asked for."""
+    """Return the size of the first window of each partition: all together have about the requested number."""
     return min(count, max(_LEAST_WINDOW, -(-count // max(1, partitions))))
 
 
 class LastRecords:
-    """Finds where each partition is to be read from so that the last records are read, by time, and no others.
+    """Finds the start of each partition for exactly the last records by time.
 
-    A record counts with the time of the earliest record behind it in its partition, if that is earlier: so what is
-    found of a partition is always its end.
+    If a later record of the partition has an earlier time, a record counts with that time: so the found
+    records of a partition are always its last ones.
 
     Args:
-        count: how many records.
+        count: the number of records.
         logs: first offset and end of each partition.
-        window: how many offsets of a partition are looked at first.
-        kept: how many records of windows may be kept at once, besides those of one window.
+        window: the number of offsets in the first window of a partition.
+        kept: the maximum number of kept records of windows, in addition to the records of one window.
     """
 
     def __init__(
@@ -47,21 +47,21 @@ class LastRecords:
     ) -> None:
         self._count = count
         self._begins = {where: begin for where, (begin, _) in logs.items()}
-        # Behind what is still to be looked through.
+        # The end of the part that is not searched yet.
         self._ends = {where: end for where, (_, end) in logs.items()}
         self._starts = dict(self._ends)
         self._found = dict.fromkeys(logs, 0)
         self._earliest_behind: dict[TopicPartition, int] = {}
-        # Time, offset, partition: of the records found, the last ones.
+        # Time, offset, partition of the last found records.
         self._last: list[tuple[int, int, TopicPartition]] = []
         self._window = max(1, window)
         self._kept = max(count, kept)
 
     def groups(self) -> Iterator[list[OffsetRange]]:
-        """Return windows to look through at once, until all is found; take each before the next group.
+        """Return groups of windows to search, until all records are found; the caller searches a group before the next.
 
-        A group has at most as many offsets as records may be kept, or as many partitions: of a window, no more than
-        what is asked for in all need be kept.
+        The number of offsets in a group, or of its partitions, is at most `kept`: at most the requested number of
+        records of a window is kept.
         """
         while windows := self.next_windows():
             group: list[OffsetRange] = []
@@ -71,7 +71,7 @@ class LastRecords:
                 if group and size > room:
                     yield group
                     group, room = [], self._kept
-                # What was taken meanwhile may be enough, and brokers may be silent.
+                # The records that were found meanwhile may be enough, and brokers may be silent.
                 if self._is_wanted(window.topic_partition):
                     group.append(window)
                     room -= size
@@ -79,7 +79,7 @@ class LastRecords:
                 yield group
 
     def next_windows(self) -> list[OffsetRange]:
-        """Return what to look through next; nothing if all is found."""
+        """Return the next windows to search; none if all records are found."""
         windows = [
             OffsetRange(where, max(self._begins[where], end - self._window), end)
             for where, end in self._ends.items()
@@ -103,10 +103,10 @@ class LastRecords:
         self._ends[where] = window.start_offset
 
     def drop(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Look through these no more, because they cannot be read; what was found of them counts.
+        """Stop the search of these partitions, which cannot be read; their found records count.
 
         Returns:
-            Those that were still to be looked through.
+            The partitions whose search was not complete.
         """
         dropped = sorted(where for where in partitions if where in self._ends and self._is_wanted(where))
         for where in dropped:
@@ -126,6 +126,6 @@ class LastRecords:
     def _is_done(self, where: TopicPartition) -> bool:
         if self._found[where] >= self._count:
             return True
-        # No record before what was looked through counts as later than the earliest behind it.
+        # No record before the searched part counts as later than the earliest record in it.
         earliest = self._earliest_behind.get(where)
         return earliest is not None and len(self._last) >= self._count and earliest < self._last[0][0]

@@ -1,4 +1,4 @@
-"""Which records are shown: by text, by key, by header. Pure."""
+"""The filter of shown records: by text, by key, by header. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pyspark_kafka.operations.tail.shown import json_text
 
 @dataclass(frozen=True, slots=True)
 class RecordMatch:
-    """What a record must have to be shown; all of it. Texts are compared as UTF-8, with capitals.
+    """The conditions of a shown record; it must meet all. Texts are compared as UTF-8, case-sensitive.
 
-    Keys and values of a format are compared with their JSON, a key that is text also with the text.
+    Typed keys and values are compared by their JSON, a text key also by its text.
 
     Attributes:
-        text: is somewhere in the key or in the value; empty: any.
-        key: is the key; None: any.
+        text: a part of the key or of the value; empty: any.
+        key: the whole key; None: any.
         headers: names and values of headers that the record has.
     """
 
@@ -39,7 +39,7 @@ class RecordMatch:
 
         Args:
             batch: with the columns `key`, `value` and `headers`.
-            corrupt: the column of values that could not be read: their bytes are compared; None: there is none.
+            corrupt: the corrupt column, whose bytes are compared; None: without such a column.
         """
         if self.takes_all:
             return None

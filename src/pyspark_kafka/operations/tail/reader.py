@@ -1,4 +1,4 @@
-"""Reads ranges as a task does, and continues where a task would fail: what a record holds ends nothing."""
+"""Reads ranges like a task, and continues after records at which a task would fail."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class UnreadRecord(NamedTuple):
 
 
 class EndedPartition(NamedTuple):
-    """A partition of which nothing more can be read.
+    """A partition that cannot be read further.
 
     Attributes:
-        offset: where it ended.
-        error: why: its bytes are damaged, or it is gone.
+        offset: the position at that time.
+        error: the reason: damaged bytes, or a deleted topic.
     """
 
     offset: int
@@ -56,17 +56,17 @@ TailPiece: TypeAlias = Union["pa.RecordBatch", UnreadRecord, EndedPartition]
 class TailReader:
     """Reads ranges of topic-partitions; they may be added and removed in the meantime.
 
-    Records of a partition come in the order of their offsets. Records that are gone are skipped, with a warning.
+    Records of a partition come in the order of their offsets. Lost records are skipped, with a warning.
 
     Runs on: driver, in one thread. Memory: a few fetches.
 
     Args:
-        client: the cluster; of this reader alone while it is open.
+        client: the cluster; only this reader uses it while it is open.
         fetch: sizes, waits and isolation.
         schema: the columns to read.
-        formats: what keys and values are; None: bytes.
-        ranges: what to read.
-        topic_ids: the ids of topics by name; a range of one that was recreated is ended.
+        formats: the formats of keys and values; None: bytes.
+        ranges: the ranges to read.
+        topic_ids: the ids of topics by name; the range of a recreated topic ends.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class TailReader:
         self._assemblers.close()
 
     def add(self, offset_range: OffsetRange) -> None:
-        """Read another range from now on; a former one of the same partition is read no more."""
+        """Read another range from now on; it replaces a former range of the same partition."""
         where = offset_range.topic_partition
         if where in self._ranges:
             self._fetcher.remove(where)
@@ -121,10 +121,10 @@ class TailReader:
         self._topic_ids[topic] = topic_id
 
     def poll(self, timeout_ms: float) -> Iterator[tuple[TopicPartition, TailPiece]]:
-        """Return what comes within a time, in pieces of about 1 MiB; the next call is made when they are taken.
+        """Return the records of some time, in pieces of about 1 MiB; the caller takes all of them before the next call.
 
         Raises:
-            DeadlineError: no progress for the time that the options set.
+            DeadlineError: no progress for the time of the options.
             ConnectorError: a topic may not be read, a schema cannot be looked up, or a response is not valid.
         """
         try:
@@ -132,7 +132,7 @@ class TailReader:
         except LOSSES as error:
             lost = error.offset_range
             where = lost.topic_partition
-            # No loss of a query: nobody is to be woken for it.
+            # Not a loss of a query: it must not cause an alert.
             position = resume_or_raise(error, lost, fail_on_data_loss=False, leaves_recreated=True, is_counted=False)
             self._fetcher.resume(where, position)
             self._move(where, position)
@@ -166,12 +166,12 @@ class TailReader:
     def _decode_before(
         self, where: TopicPartition, fetched: FetchedRecords, position: int, offset: int
     ) -> Iterator[tuple[TopicPartition, TailPiece]]:
-        """Return what a piece held that was not full when a record of it could not be represented."""
+        """Return the records of an incomplete piece before a record that could not be represented."""
         assembler = self._assemblers.assembler(where)
         before = OffsetRange(where, fetched.start_offset, offset)
         try:
             for decoded in decode_range(fetched, before, assembler.decoded_columns, self._fetch):
-                # The pieces before are those that were full, and were returned.
+                # The pieces before it were full, and were returned.
                 if decoded.next_offset > position and decoded.batch.num_rows:
                     yield where, assembler.assemble(decoded)
         except RecordError as error:
@@ -182,7 +182,7 @@ class TailReader:
         self._ranges[where] = OffsetRange(where, min(position, end), end)
 
     def _reopen_without(self, where: TopicPartition) -> None:
-        """Continue with the others: an error of `confirm` closes the fetcher."""
+        """Continue with the other ranges: an error of `confirm` closes the fetcher."""
         self._fetcher.close()
         del self._ranges[where]
         self._fetcher = self._open()

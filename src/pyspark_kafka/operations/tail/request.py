@@ -1,4 +1,4 @@
-"""What is asked for of a topic, and the options of the read for it. Pure."""
+"""A request for records of a topic, and the options of its read. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Offsets have at most 19 digits; a number of that length is a time in ms, or in ns, or a mistake.
 _INT64_DIGITS = 18
-# Options of a query that say what it reads, and how much at a time; here arguments do so.
+# Options of a query about its topics, edges and limits; here arguments replace them.
 _ASKED_HERE = (
     "subscribe",
     "subscribepattern",
@@ -44,16 +44,16 @@ TailStart: TypeAlias = Union[Earliest, Latest, AtTimestamp, int]  # noqa: UP007 
 
 @dataclass(frozen=True, slots=True)
 class TailRequest:
-    """What is asked for.
+    """A request for records of a topic.
 
     Attributes:
         topic: the topic.
-        start: where to begin; None: at the last `count` records.
-        count: with a start, how many records are shown at most (None: all); else how many of the last ones are.
-        partitions: of these only; empty: of all.
+        start: the edge to begin at; None: at the last `count` records.
+        count: with a start, the maximum number of shown records (None: all); otherwise the number of last records.
+        partitions: only these; empty: all.
         follow: whether records that are written later are shown as well, without an end.
-        match: which records are shown.
-        max_bytes: how much of a key, of a value and of a header is shown.
+        match: the filter of shown records.
+        max_bytes: the maximum number of shown bytes of a key, of a value and of a header.
     """
 
     topic: str
@@ -66,10 +66,10 @@ class TailRequest:
 
 
 def parse_start(text: str, now_ms: int) -> TailStart:
-    """Read where to begin: `earliest`, `latest`, an offset, a time (ISO 8601) or an age such as `10 minutes ago`.
+    """Parse an edge: `earliest`, `latest`, an offset, a time (ISO 8601) or an age such as `10 minutes ago`.
 
     Raises:
-        ValueError: it is none of these; as the end of a sentence.
+        ValueError: the text is not such an edge; its message is the end of a sentence.
 
     Example:
         >>> parse_start("2026-01-01", 0)
@@ -95,13 +95,13 @@ def parse_start(text: str, now_ms: int) -> TailStart:
 
 
 def resolve_read(raw: Mapping[str, Any], topic: str) -> BatchReadOptions | StreamReadOptions:
-    """Resolve the options of a read of one topic, out of those of whichever query.
+    """Resolve the options of a read of one topic from the options of any query.
 
-    What they say of topics, of where to begin, of a checkpoint and of bad values is left out. Bad values never end the
-    read: they are in the column of corrupt records.
+    Options about topics, edges, checkpoints and bad records are left out. Bad records never end the
+    read: they are in the corrupt column.
 
     Raises:
-        OptionError: with all problems at once.
+        OptionError: with all problems together.
     """
     kept = {name: value for name, value in with_prefixes(raw).items() if name.strip().lower() not in _ASKED_HERE}
     if any(name.strip().lower() in _FORMATS for name in kept):
@@ -113,10 +113,10 @@ def resolve_read(raw: Mapping[str, Any], topic: str) -> BatchReadOptions | Strea
 
 
 def check_partitions(asked: frozenset[int], partitions: int, topic: str) -> None:
-    """Check that a topic has the partitions that are asked for.
+    """Check that a topic has the requested partitions.
 
     Raises:
-        OptionError: it has not.
+        OptionError: it lacks one of them.
     """
     missing = sorted(number for number in asked if not 0 <= number < partitions)
     if missing:

@@ -1,4 +1,4 @@
-"""Records as they are shown: their parts cut to a size, whatever they hold. Pure."""
+"""Records in their shown form: each part is cut to a size. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
 
-# A record may have as many headers as its size allows.
+# The number of headers of a record is limited by its size only.
 _MAX_HEADERS = 100
 _APPEND_TIME = 1
 
@@ -28,8 +28,8 @@ class ShownPart(NamedTuple):
     """A key, a value, or the value of a header.
 
     Attributes:
-        content: the bytes, or the JSON of a typed one, cut to what is shown.
-        size: of the whole, in bytes; of JSON, as UTF-8.
+        content: the bytes, or the JSON of a typed part, cut to the shown size.
+        size: the size of the whole in bytes; for JSON, as UTF-8.
         is_json: whether the content is JSON.
     """
 
@@ -39,11 +39,11 @@ class ShownPart(NamedTuple):
 
     @property
     def is_cut(self) -> bool:
-        """Whether there is more than the content."""
+        """Whether the content is cut."""
         return len(self.content) < self.size
 
     def text(self) -> str | None:
-        """Return the content as text; None if it is not UTF-8. A character that the cut halved is left out."""
+        """Return the content as text; None if it is not UTF-8. A character that the cut has split is left out."""
         try:
             return self.content.decode()
         except UnicodeDecodeError as error:
@@ -52,14 +52,14 @@ class ShownPart(NamedTuple):
             return None
 
     def value(self) -> Any:
-        """Return what the JSON of a whole content stands for; its text, if that is nested too deeply."""
+        """Return the parsed JSON of a whole content; its text, if it is nested too deeply."""
         try:
             return json.loads(self.content)
         except (ValueError, RecursionError):
             return self.content.decode(errors="replace")
 
     def encoded(self) -> tuple[str, Encoding]:
-        """Return the content as text for JSON, and what it is: bytes that are not UTF-8 are in Base64."""
+        """Return the content as text for JSON, and its encoding: bytes that are not UTF-8 are in Base64."""
         text = self.text()
         if text is None:
             return base64.b64encode(self.content).decode(), "base64"
@@ -67,7 +67,7 @@ class ShownPart(NamedTuple):
 
 
 class BadPart(NamedTuple):
-    """Why a key or value could not be read.
+    """The reason of an unreadable key or value.
 
     Attributes:
         column: `key` or `value`.
@@ -85,15 +85,15 @@ class ShownRecord:
     """A record.
 
     Attributes:
-        topic_partition: where it is.
-        offset: its offset there.
+        topic_partition: its topic-partition.
+        offset: its offset.
         timestamp_ms: its time, in ms since 1970-01-01 UTC; None if it has none that can be represented.
         is_append_time: whether the broker has set the time.
         key: None if it has none.
         value: None if it has none.
         headers: at most 100 of them.
-        more_headers: how many there are besides.
-        bad: why its key or value could not be read; they are bytes then.
+        more_headers: the number of further headers.
+        bad: the reason of an unreadable key or value; both are bytes then.
     """
 
     topic_partition: TopicPartition
@@ -114,14 +114,14 @@ def shown_records(
     max_bytes: int,
     corrupt: str | None = None,
 ) -> Iterator[ShownRecord]:
-    """Return rows of a batch as they are shown.
+    """Return rows of a batch in their shown form.
 
     Args:
         batch: with the columns of the source, headers included.
-        rows: which; None: all.
+        rows: the rows; None: all.
         topic_partition: of the records.
-        max_bytes: how much of a part is shown.
-        corrupt: the column of values that could not be read; None: there is none.
+        max_bytes: the maximum number of shown bytes of a part.
+        corrupt: the corrupt column; None: without such a column.
     """
     times = batch.column("timestamp").cast(pa.int64())
     for row in range(batch.num_rows) if rows is None else map(int, rows):
@@ -150,7 +150,7 @@ def shown_records(
 
 
 def json_text(value: Any) -> str:
-    """Return an Arrow scalar as JSON; what JSON has not is text."""
+    """Return an Arrow scalar as JSON; values without a form in JSON are text."""
     try:
         plain = _plain(value.as_py())
     except (OverflowError, ValueError) as error:

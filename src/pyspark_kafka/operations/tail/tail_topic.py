@@ -1,4 +1,4 @@
-"""The records of a topic, from where a request begins, in about the order of their times."""
+"""The records of a topic for a request, approximately in the order of their times."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from pyspark_kafka.operations.tail.request import TailRequest
     from pyspark_kafka.options import BatchReadOptions, FetchOptions
 
-# Records that come within this time, or up to this size, are shown in the order of their times.
+# Records that arrive within this time, or up to this size, are shown in the order of their times.
 _MERGED_MS = 200.0
 _MERGED_BYTES, _MERGED_ROWS = 16 << 20, 20_000
 _POLL_MS = 500.0
-# How often a topic that is followed is looked at: it may get partitions, and may be recreated.
+# The interval of checks of a followed topic for new partitions and for its recreation.
 _WATCH_S = 5.0
 _WATCH_MS = 2_000.0
-# Of a partition, when records are looked for that not all are.
+# The first window of a partition if a filter leaves out records.
 _SEARCHED = 1_000
 _POSITIONS = pa.schema([pa.field("offset", pa.int64()), pa.field("timestamp", pa.timestamp("us", tz="UTC"))])
 
@@ -54,15 +54,15 @@ class Tail:
 
     Args:
         options: of the read, as `resolve_read` resolves them.
-        request: what is asked for.
+        request: the request.
         clock: monotonic seconds.
 
     Attributes:
-        missing: sentences about what could not be read; grows while records are read.
+        missing: sentences about unreadable partitions; it grows while records are read.
 
     Raises:
         BrokerError: the topic does not exist, or the user may not read it.
-        OptionError: a partition that is asked for does not exist.
+        OptionError: a requested partition does not exist.
         SchemaError, RegistryError, MissingDependencyError: keys or values cannot be read in their format.
         ConnectorError: no broker responds, or the login is refused.
     """
@@ -88,7 +88,7 @@ class Tail:
         self._topic_id: str | None = None
         self._known: set[TopicPartition] = set()
         self._leaders: dict[TopicPartition, int] = {}
-        # Those whose offsets were not found out at the start.
+        # The partitions whose offsets were unknown at the start.
         self._waiting: set[TopicPartition] = set()
         self._watched_at = clock()
 
@@ -103,8 +103,8 @@ class Tail:
     def records(self) -> Iterator[ShownRecord]:
         """Return the records; with `follow` without an end.
 
-        Those that come at about the same time are in the order of their times, those of a partition always in the order
-        of their offsets.
+        Records that arrive at about the same time are in the order of their times; records of a partition are always in
+        the order of their offsets.
         """
         request = self._request
         topic = self._look()
@@ -134,7 +134,7 @@ class Tail:
         return not self._request.partitions or where.partition in self._request.partitions
 
     def _find_ranges(self) -> list[OffsetRange]:
-        """Return what to read of each partition, of those that tell their offsets."""
+        """Return the range of each partition whose offsets are known."""
         request, partitions = self._request, sorted(self._known)
         begins, failures = list_offsets_now(
             self._client, dict.fromkeys(partitions, Earliest()), self._client.deadline()
@@ -167,7 +167,7 @@ class Tail:
             return begin
         if isinstance(start, int):
             return min(max(start, begin), end)
-        # The end as well for a time without a record at or after it.
+        # For a time without a record at or after it, the end as well.
         return end if at_time is None else min(at_time, end)
 
     def _find_last(self, logs: dict[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, int]:
@@ -189,11 +189,11 @@ class Tail:
                     if not unread:
                         raise
             for window in windows:
-                # What lies before a hole is not the end of a partition.
+                # The records before a hole are not the end of a partition.
                 if window.topic_partition not in unread:
                     last.take(window, found[window.topic_partition])
             if silent is not None:
-                # A broker that is silent is waited for once, whatever it leads.
+                # The wait for a silent broker happens once, for all of its partitions.
                 self._note_silent(last.drop(self._with_leaders_of(unread)), silent)
         return last.starts()
 
@@ -215,7 +215,7 @@ class Tail:
         return {*partitions, *(each for each, leader in self._leaders.items() if leader in leaders)}
 
     def _rounds(self, reader: TailReader) -> Iterator[dict[TopicPartition, Iterable[ShownRecord]]]:
-        """Return the records that come at about the same time, by partition."""
+        """Return the records that arrive at about the same time, by partition."""
         follow = self._request.follow
         any_read = False
         while follow or not reader.is_done:
@@ -247,7 +247,7 @@ class Tail:
                 self._watch(reader)
 
     def _show(self, where: TopicPartition, piece: TailPiece) -> tuple[Iterable[ShownRecord], int, int] | None:
-        """Return the records of a piece that are shown, how many they are at most, and the bytes that they hold."""
+        """Return the shown records of a piece, their maximum number, and their bytes."""
         request = self._request
         if isinstance(piece, EndedPartition):
             self.missing.append(f"{where} is not read from offset {piece.offset} on: {piece.error}")
@@ -262,7 +262,7 @@ class Tail:
         return records, piece.num_rows, piece.nbytes
 
     def _watch(self, reader: TailReader) -> None:
-        """Read partitions that the topic has got, and those of a topic that was recreated, from their beginnings."""
+        """Read new partitions of the topic, and all partitions of a recreated topic, from their beginnings."""
         self._watched_at = self._clock()
         known, former_id = self._known, self._topic_id
         try:
@@ -278,7 +278,7 @@ class Tail:
                 self._client.deadline().within(_WATCH_MS),
             )
         except ConnectorError:
-            # The brokers are away, or the topic is: what is followed says so itself, and the next look is soon.
+            # No broker responds, or the topic was deleted: the read reports it itself, and the next check is soon.
             self._known, self._topic_id = known, former_id
             return
         for where, end in told.items():
@@ -313,7 +313,7 @@ def _places_text(places: Sequence[TopicPartition]) -> str:
 
 
 def _fetch_options(options: BatchReadOptions | StreamReadOptions, *, follow: bool) -> FetchOptions:
-    """Return how to fetch: only what is followed waits for an outage to end."""
+    """Return the fetch options: only a read with `follow` waits for the end of an outage."""
     if follow:
         return options.fetch
     patience_ms = min(options.fetch.poll_timeout_ms, options.connection.api_timeout_ms)
@@ -321,9 +321,9 @@ def _fetch_options(options: BatchReadOptions | StreamReadOptions, *, follow: boo
 
 
 def merge_by_time(by_partition: Mapping[TopicPartition, Iterable[ShownRecord]]) -> Iterator[ShownRecord]:
-    """Return records of several partitions by their time; those of one partition stay in the order of their offsets.
+    """Return records of several partitions by their time; records of one partition keep the order of their offsets.
 
-    Records without a time come as early as their partition allows. Pure.
+    A record without a time comes directly after its predecessor in the partition. Pure.
     """
     streams = (records for _, records in sorted(by_partition.items()))
     return heapq.merge(*streams, key=lambda record: -1 if record.timestamp_ms is None else record.timestamp_ms)

@@ -1,6 +1,6 @@
-"""Writes the files of a plan: those of a new checkpoint, so that it is whole or refused by whoever starts a query.
+"""Writes the files of a plan for a new checkpoint: it is complete, or each start of a query refuses it.
 
-The file `metadata` is the first and the last one. As long as it says that the checkpoint is not finished, it has no id
+The file `metadata` is the first and the last one. As long as it marks the checkpoint as unfinished, it has no id
 of a query: Spark, continuous queries and exactly-once sinks end with an error that names the file.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def shared_reason(checkpoint: CheckpointFiles, other: CheckpointFiles) -> str:
-    """Return why another location cannot be used beside a checkpoint; empty if they share no files."""
+    """Return the reason why another location cannot be used with a checkpoint; empty if they share no files."""
     overlap = checkpoint.overlap(other)
     if overlap == "itself":
         return "it is the checkpoint itself"
@@ -28,7 +28,7 @@ def shared_reason(checkpoint: CheckpointFiles, other: CheckpointFiles) -> str:
 
 
 def check_target(source: CheckpointFiles, target: CheckpointFiles) -> None:
-    """Refuse a target that has anything in it, or that is within the checkpoint, or around it.
+    """Refuse a target that is not empty, or that is within the checkpoint, or contains it.
 
     Raises:
         CheckpointError: condition CHECKPOINT_TARGET_INVALID.
@@ -55,14 +55,14 @@ def apply_fork(
 ) -> None:
     """Write the new checkpoint.
 
-    Runs on: any program; blocks on the file systems. If it ends early, the target is refused by whoever starts a query
-    there; the checkpoint that it is made of is only read.
+    Runs on: any program; blocks on the file systems. If it ends early, each start of a query refuses the
+    target; the source checkpoint is only read.
 
     Args:
-        plan: what to write.
-        source: the checkpoint that it is made of.
-        target: where to write it.
-        tell: called with what is done.
+        plan: the files to write.
+        source: the source checkpoint.
+        target: the new checkpoint.
+        tell: called with each step.
 
     Raises:
         CheckpointError: the target has files, a file cannot be read or written, or one was removed meanwhile.

@@ -1,8 +1,8 @@
-"""The backup of a checkpoint: how it is made, whether it is whole and belongs to a checkpoint, and how it is put back.
+"""The backup of a checkpoint: made, checked for completeness and for its checkpoint, and restored.
 
-A backup has all files of the checkpoint, `metadata` last, and after that a file of its own: it says that the copy is
-whole, and which id the query of the checkpoint got afterwards. A checkpoint that is being changed names its backup in
-the note in `metadata`.
+A backup has all files of the checkpoint, `metadata` last, and after that a marker file: the copy is
+complete, and the marker has the later id of the checkpoint's query. A checkpoint that is being changed names its backup
+in the note in `metadata`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MARKER = ".backup-of-rewind"
 
 @dataclass(frozen=True, slots=True)
 class _Marker:
-    """What a backup says of itself: the id of its query, and the one that the checkpoint got after it."""
+    """The marker of a backup: the id of its query, and the later id of the checkpoint."""
 
     query_id: str | None
     becomes: str | None
@@ -35,13 +35,13 @@ class _Marker:
 def back_up(
     files: CheckpointFiles, backup: CheckpointFiles, becomes: str | None, tell: Callable[[str], object] = str
 ) -> None:
-    """Copy every file of a checkpoint beside it, and check that the copy has them all.
+    """Copy every file of a checkpoint to a backup, and check that the copy is complete.
 
     Args:
         files: the checkpoint.
-        backup: where its copy goes; nothing is there.
-        becomes: the id of the query that the checkpoint is to have afterwards; None for none.
-        tell: called with what is done.
+        backup: the empty place of its copy.
+        becomes: the later id of the query in the checkpoint; None without an id.
+        tell: called with each step.
 
     Raises:
         CheckpointError: the backup has files, a file cannot be copied, or the checkpoint changes meanwhile.
@@ -68,9 +68,9 @@ def back_up(
 
 
 def check_backup(files: CheckpointFiles, backup: CheckpointFiles) -> None:
-    """Refuse a backup that shares files with the checkpoint, or is not whole.
+    """Refuse a backup that shares files with the checkpoint, or is incomplete.
 
-    A backup of `back_up` has all files that there were, and what was damaged is put back as it was.
+    A backup of `back_up` has all files of that time; damaged files are restored unchanged.
 
     Raises:
         CheckpointError: condition CHECKPOINT_TARGET_INVALID.
@@ -97,15 +97,15 @@ def check_backup(files: CheckpointFiles, backup: CheckpointFiles) -> None:
 
 
 def is_marked(backup: CheckpointFiles) -> bool:
-    """Return whether a copy says of itself that `back_up` has made it and that it is whole."""
+    """Return whether a copy has the marker of `back_up`: it is complete."""
     return _read_marker(backup) is not None
 
 
 def check_belongs(files: CheckpointFiles, backup: CheckpointFiles) -> None:
-    """Refuse a backup of another query than that of the checkpoint.
+    """Refuse a backup of another query.
 
     It belongs to the checkpoint if both have the id of one query, if the checkpoint got its id by the rewind that has
-    written the backup, or if the note of a rewind that has not ended names it. Where there is no file, any may be put.
+    written the backup, or if the note of an unfinished rewind names it. An empty place takes any backup.
 
     Raises:
         CheckpointError: condition CHECKPOINT_TARGET_INVALID.
@@ -134,7 +134,7 @@ def check_belongs(files: CheckpointFiles, backup: CheckpointFiles) -> None:
 
 
 def names_backup(files: CheckpointFiles, backup: CheckpointFiles) -> bool:
-    """Return whether a rewind or a restore of the checkpoint has not ended, and its note names this backup."""
+    """Return whether the note of an unfinished rewind or restore of the checkpoint names this backup."""
     noted = read_unfinished(files.read(METADATA))
     return bool(noted) and noted in (note_of(files, backup), backup.shown, backup.location)
 
@@ -146,23 +146,23 @@ def restore(
     *,
     former: CheckpointFiles | None = None,
 ) -> bool:
-    """Make a checkpoint what its backup is, whatever is there now.
+    """Restore a checkpoint from its backup, whatever files it has now.
 
     Runs on: any program; blocks on the file system. The query must not run. Run again if it ends early.
 
     Args:
         files: the checkpoint.
-        backup: what it is to be.
-        tell: called with what is done.
-        former: where a copy of what is there now goes; None for none. What a rewind or a restore has left that has not
-            ended, whose note names the backup, is not copied.
+        backup: the backup.
+        tell: called with each step.
+        former: the place of a copy of the present files; None without a copy. The remains of an unfinished rewind or
+            restore, whose note names the backup, are not copied.
 
     Returns:
-        Whether that copy was made.
+        Whether this copy was made.
 
     Raises:
-        CheckpointError: the backup is none, shares files with the checkpoint, or is not whole; or files cannot be
-            written.
+        CheckpointError: the backup is not a backup, shares files with the checkpoint, or is incomplete; or files
+            cannot be written.
     """
     check_backup(files, backup)
     metadata = backup.read(METADATA)
@@ -173,7 +173,7 @@ def restore(
     tell("Restoring the backup")
     names = _in_order(_all_files(backup))
     first = [name for name in names if name not in _LAST]
-    # Copied before anything is removed: a backup that cannot be read takes nothing away.
+    # Copied before the first removal: an unreadable backup must not remove a file.
     for name in first:
         _copy_back(files, backup, name)
     kept = {*names, *_LAST}
@@ -188,14 +188,14 @@ def restore(
 
 
 def note_of(files: CheckpointFiles, backup: CheckpointFiles) -> str:
-    """Return a backup as the note has it: by its name beside the checkpoint, as a location may hold a password."""
+    """Return a backup for the note: its name relative to the checkpoint, because a location may hold a password."""
     name = backup.base_name
     is_beside = files.base_name and name and CheckpointFiles(files.beside(name)).overlap(backup) == "itself"
     return name if is_beside else backup.shown
 
 
 def changed_meanwhile(files: CheckpointFiles, what: str) -> CheckpointError:
-    """Build the error about a checkpoint that somebody writes."""
+    """Build the error about a checkpoint that another program writes."""
     return CheckpointError(
         f"A query is writing checkpoint {files.shown}: {what}. The checkpoint is as the query left it.",
         condition="CHECKPOINT_IN_USE",
@@ -216,7 +216,7 @@ def _copy_back(files: CheckpointFiles, backup: CheckpointFiles, name: str) -> No
 
 
 def _query_id(metadata: bytes | None) -> str | None:
-    """Return the id of the query; None if there is none that can be read."""
+    """Return the id of the query; None without a readable id."""
     try:
         found = json.loads(metadata or b"")["id"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -233,14 +233,14 @@ def _read_marker(backup: CheckpointFiles) -> _Marker | None:
 
 
 def _all_files(files: CheckpointFiles) -> Iterable[str]:
-    """Return every file of a query but those that were being written when somebody died."""
+    """Return every file of a query, without temporary files of killed programs."""
     return (name for name in walk_files(files) if name != _MARKER and not _is_temporary(name.rpartition("/")[2]))
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
     """Return the names of files in the order in which a checkpoint is copied: `metadata` last.
 
-    Checksums come after the files that they are of: whoever writes a file removes its checksum.
+    Checksums come after their files: a write of a file removes its checksum.
     """
     return sorted(names, key=lambda name: (name in _LAST, name.endswith(".crc"), name))
 

@@ -1,4 +1,4 @@
-"""A plan in words: what is read again, lost or skipped, and what becomes of state, numbers and sinks. Pure."""
+"""A plan in words: records that are read again, lost or skipped, and the effect on state, numbers and sinks. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SAME_SINK = (
 
 
 def describe_plan(plan: ForkPlan) -> list[str]:
-    """Return what a user must know before the plan is carried out, most important first."""
+    """Return the consequences of the plan for the user, most important first."""
     return [
         _place(plan),
         *plan.positions.notes,

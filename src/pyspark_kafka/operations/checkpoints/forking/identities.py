@@ -1,8 +1,8 @@
-"""The ids of topics that another checkpoint keeps: an id belongs to the offsets beside it. Pure.
+"""The ids of topics in another checkpoint: an id belongs to the offsets of the same file. Pure.
 
-A query that finds another id than it keeps stops, or reads the topic from its beginning. So the id of the topic that
-there is now is kept only with offsets of that topic: those that were named, or looked up. A position that stays is one
-of the topic that the query has read.
+A query that finds another id than it keeps stops, or reads the topic from its beginning. So the id of the present
+topic is kept only with offsets of this topic, which were named or looked up. An unchanged position belongs to
+the topic that the query has read.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def identities_at(
 
     Args:
         snapshot: of the checkpoint.
-        place: where the other one starts.
+        place: the start of the other checkpoint.
         positions: the offsets there.
-        bounds: what the brokers say; None if they were not asked.
+        bounds: the state of the brokers; None if they were not asked.
 
     Raises:
         CheckpointError: the last batch has begun to read a recreated topic and is not finished, and a partition of it
@@ -42,7 +42,7 @@ def identities_at(
         if not kept.ids:
             continue
         ids = dict(kept.ids)
-        # A batch is refused if it is from before the topics that are kept.
+        # A batch is refused if it is older than the topics of the kept ids.
         if not isinstance(place, AfterBatch):
             stays = {each.topic_partition.topic for each in positions.moves if each.source == source and each.stays}
             _check_restart(snapshot, source, stays)
@@ -53,7 +53,7 @@ def identities_at(
 
 
 def recreated_topics(identities: Mapping[str, TopicIdentities], bounds: LogBounds | None) -> list[str]:
-    """Return the topics that have another id now than the one that is kept, sorted."""
+    """Return the topics whose present id differs from the kept id, sorted."""
     now = {} if bounds is None else bounds.topic_ids
     return sorted(
         {
@@ -66,7 +66,7 @@ def recreated_topics(identities: Mapping[str, TopicIdentities], bounds: LogBound
 
 
 def _check_restart(snapshot: CheckpointSnapshot, source: str, stays: set[str]) -> None:
-    """Refuse former offsets where the ids are those of the new topics already: nothing would tell the two apart."""
+    """Refuse former offsets with the ids of the new topics: the query could not notice the difference."""
     kept = snapshot.topic_ids[source]
     last = snapshot.finished[-1] if snapshot.finished else -1
     begun = snapshot.restarts.get(source, -2) >= last

@@ -1,4 +1,4 @@
-"""What the brokers say about the partitions of a checkpoint: where their logs begin and end, and offsets by time."""
+"""The logs of the partitions of a checkpoint, from the brokers: their starts and ends, and offsets by time."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """What there is of some partitions.
+    """The bounds of some logs.
 
     Attributes:
-        earliest: the first offset that is kept.
+        earliest: the first offset of the log.
         latest: the end: the offset of the next record.
-        at: the first offset whose record has the time that was asked for, or a later one; without such a record none.
-        topic_ids: of the topics, by name; brokers before Kafka 2.8 do not tell them.
+        at: the first offset whose record has the requested time or a later one; partitions without such a record are
+            missing.
+        topic_ids: of the topics, by name; brokers before Kafka 2.8 do not return them.
         gone: partitions that do not exist.
-        stable: the last stable offset, where it is not the end: the first offset of a transaction that is open.
+        stable: the last stable offset, if it differs from the end: the first offset of an open transaction.
     """
 
     earliest: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -41,8 +42,8 @@ class LogBounds:
     def last_start(self, topic_partition: TopicPartition) -> int | None:
         """Return the last offset at which any query may start; None if the partition does not exist.
 
-        Whether a query reads with read_committed its checkpoint does not tell. With it, the log ends at the last stable
-        offset, and a start behind that is one behind the end of the log.
+        A checkpoint does not show whether its query reads with read_committed. If so, the log ends at the last stable
+        offset, and a later start is after the end of the log.
         """
         return self.stable.get(topic_partition, self.latest.get(topic_partition))
 
@@ -50,13 +51,13 @@ class LogBounds:
 def fetch_log_bounds(
     connection: ConnectionOptions, partitions: Collection[TopicPartition], timestamp_ms: int | None = None
 ) -> LogBounds:
-    """Ask the brokers about partitions: a few requests to each leader, however many partitions it leads.
+    """Ask the brokers about partitions: a few requests to each leader, for any number of partitions.
 
     Runs on: any program; blocks, at most `api_timeout_ms` for each look-up.
 
     Args:
         connection: how to reach the cluster.
-        partitions: those that are asked about; they may be gone.
+        partitions: the partitions; they may be deleted.
         timestamp_ms: also look up the offsets of this time, milliseconds since 1970-01-01 UTC.
 
     Raises:

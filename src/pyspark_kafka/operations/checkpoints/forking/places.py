@@ -1,4 +1,4 @@
-"""The place where another checkpoint starts, as a user names it: a time, a batch, or offsets. Pure: no clock."""
+"""The start of another checkpoint, as a user names it: a time, a batch, or offsets. Pure: no clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AtTime:
 
     Attributes:
         timestamp_ms: milliseconds since 1970-01-01 UTC.
-        said: how the text was understood.
+        said: the interpretation of the text.
         is_future: whether it is later than the moment at which it was named.
     """
 
@@ -35,14 +35,14 @@ class AtTime:
 
 @dataclass(frozen=True, slots=True)
 class AfterBatch:
-    """Where the query stood when a batch was finished."""
+    """The position of the query at the end of a batch."""
 
     batch_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AtOffsets:
-    """Offsets of some or all partitions; the others stay where they are."""
+    """Offsets of some or all partitions; other partitions keep their positions."""
 
     offsets: SpecificOffsets
 
@@ -93,7 +93,7 @@ def parse_offsets(text: str) -> AtOffsets:
     """Read offsets in the JSON of `startingOffsets`, of some or all partitions.
 
     Raises:
-        OptionError: the text is something else.
+        OptionError: the text has another form.
     """
     try:
         return AtOffsets(parse_specific_offsets(text))
@@ -106,7 +106,7 @@ def parse_offsets(text: str) -> AtOffsets:
 
 
 def _in_zone(text: str, zone: tzinfo | None) -> int:
-    # As UTC first: one reader for all forms, with its rounding.
+    # As UTC first: one parser for all forms, with its rounding.
     as_utc_ms = moment(text).at(0)
     naive = datetime.fromtimestamp(as_utc_ms // 1000, timezone.utc).replace(tzinfo=None)
     local = naive.astimezone() if zone is None else naive.replace(tzinfo=zone)

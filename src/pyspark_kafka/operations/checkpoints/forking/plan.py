@@ -1,14 +1,14 @@
-"""Which files another checkpoint has, so that a query starts at a place, and what becomes of state and numbers. Pure.
+"""The files of another checkpoint, so that a query starts at a place, and the effect on state and numbers. Pure.
 
-Numbers never go back for one id of a query: sinks tell by them which batches they have. So the last finished batch of
-the other checkpoint has the number after the last one that was used, whatever the place. Two cases cannot do that, and
+Numbers never go back for one id of a query: sinks recognize committed batches by them. So the last finished batch of
+the other checkpoint has the number after the last used one, for any place. Two cases cannot do that, and
 get a new id instead:
 
-- Spark's state stores: batch N reads version N of the state, so a state that is carried keeps the number of its batch;
-- a state that is dropped: only batch 0 begins with an empty one. It is planned, and reads nothing.
+- a state of Spark that is kept: batch N reads version N of the state, so the number of its batch stays;
+- a state that is dropped: only batch 0 begins with an empty state. It is planned, and reads nothing.
 
-A fork is another query, and has a new id in any case. So has a query whose positions a consumer group has: it takes the
-later one of group and checkpoint, and the group is named by the id.
+A fork is another query, and always has a new id. So does a query whose positions are in a consumer group: it starts at
+the later position of group and checkpoint, and the id is in the name of the group.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 METADATA = "metadata"
 _CONTINUOUS_STATE = "continuous/state/"
-# A sink of the toolkit notes there which batches it has.
+# A sink of the toolkit notes its batches there.
 _SINK_LOG = "commits-of-sink"
 _COPIED = ("sources/", "sink/")
 
 
 class StateHandling(Enum):
-    """What becomes of the state of a query."""
+    """The treatment of the state of a query."""
 
     NONE = "none"
     CARRIED = "carried"
@@ -54,13 +54,13 @@ class StateHandling(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ForkRequest:
-    """What is to be made.
+    """The request for another checkpoint.
 
     Attributes:
-        place: where it starts.
+        place: its start.
         in_place: whether the checkpoint itself is changed.
-        drop_state: whether a query with state starts with an empty one.
-        new_query_id: taken where a new id is needed.
+        drop_state: whether a query with state starts with an empty state.
+        new_query_id: the id to use if a new one is needed.
         now_ms: milliseconds since 1970-01-01 UTC.
     """
 
@@ -73,20 +73,20 @@ class ForkRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForkPlan:
-    """Another checkpoint, before a file of it is written.
+    """The plan of another checkpoint.
 
     Attributes:
-        snapshot: of the checkpoint that it is made of.
-        request: what is to be made.
-        positions: where it starts.
-        query_id: of the query that it is for.
+        snapshot: the source checkpoint.
+        request: the request.
+        positions: its start.
+        query_id: the id of its query.
         next_batch: the number of the first batch of that query.
-        state: what becomes of the state.
-        creates: files that must not be there yet, with their content, in the order of writing.
-        writes: files that may be there, with their content.
-        copies: files that stay as they are.
-        removals: in place, files that must go.
-        recreated: topics that are not those that the query has read, and whose offsets are those of the former ones.
+        state: the treatment of the state.
+        creates: files that must not exist yet, with their content, in the order of writing.
+        writes: files that may exist, with their content.
+        copies: unchanged files.
+        removals: in place, the files to remove.
+        recreated: topics that were recreated after the query read them, with offsets of the former topics.
     """
 
     snapshot: CheckpointSnapshot
@@ -113,17 +113,17 @@ class ForkPlan:
 
 
 def plan_fork(snapshot: CheckpointSnapshot, request: ForkRequest, bounds: LogBounds | None) -> ForkPlan:
-    """Return the checkpoint from which a query starts at a place.
+    """Return the plan of a checkpoint from which a query starts at a place.
 
     Args:
         snapshot: of the checkpoint.
-        request: what is to be made.
-        bounds: what the brokers say about its partitions; None if they were not asked.
+        request: the request.
+        bounds: the logs of its partitions; None if the brokers were not asked.
 
     Raises:
-        CheckpointError: the place is not there, or the state of the query cannot be carried there; or a recreated topic
+        CheckpointError: the place does not exist, or the state of the query cannot be moved there; or a recreated topic
             would be read at an offset of the former one.
-        OptionError: offsets are not those of the query, or outside of the log.
+        OptionError: offsets are of other partitions than the query reads, or outside of the log.
     """
     positions = resolve_place(snapshot, request.place, bounds)
     if snapshot.kind is CheckpointKind.CONTINUOUS:
@@ -140,7 +140,7 @@ def plan_fork(snapshot: CheckpointSnapshot, request: ForkRequest, bounds: LogBou
 def _plan_next(
     snapshot: CheckpointSnapshot, request: ForkRequest, positions: Positions, state: StateHandling
 ) -> ForkPlan:
-    """Add a finished batch after the last number that was used; it reads nothing, and ends at the place."""
+    """Add a finished batch after the last used number; it reads nothing, and ends at the place."""
     number = snapshot.last_number + 1
     template = (
         snapshot.last if snapshot.wanted is None or not isinstance(request.place, AfterBatch) else snapshot.wanted
@@ -151,10 +151,10 @@ def _plan_next(
     offsets = offsets.with_ends(ends)
     commit = template.commit.with_metadata(nextBatchWatermarkMs=0)
     creates: dict[str, bytes] = {}
-    # Spark takes the batch before the last one for the start of the last one, and it must be there.
+    # Spark uses the batch before the last one as the start of the last one, so it must exist.
     has_last = request.in_place and f"{OFFSETS}/{number - 1}" in snapshot.files
     if request.in_place and not has_last and f"{COMMITS}/{number - 1}" in snapshot.files:
-        # A commit without offsets is in the way of the batch before the last one.
+        # A commit without offsets would replace the batch before the last one.
         number += 1
     numbers = (number,) if has_last else (number - 1, number)
     for each in numbers:
@@ -163,7 +163,7 @@ def _plan_next(
     writes: dict[str, bytes] = {}
     removals = (LANE_RECORD,) if request.in_place and snapshot.lane_record is not None else ()
     if snapshot.kind is CheckpointKind.CONTINUOUS or (request.in_place and snapshot.is_owned):
-        # A continuous query that still runs ends when it sees another owner.
+        # A running continuous query ends when it notices another owner.
         writes[OWNER] = owner_bytes(request.new_query_id)
     query_id = snapshot.query_id if keeps_id and snapshot.query_id else request.new_query_id
     copies = () if request.in_place else tuple(name for name in snapshot.files if name.startswith(_COPIED))
@@ -184,7 +184,7 @@ def _plan_continuous(snapshot: CheckpointSnapshot, request: ForkRequest, positio
             raise _not_carried(snapshot, request, "The checkpoint has the states after whole epochs only")
         plan = _plan_next(snapshot, request, positions, StateHandling.CARRIED)
         text = wanted.state
-        # With transactions, versions of later epochs may precede those of an epoch that has run again.
+        # With transactions, versions of later epochs may be older than the versions of a repeated epoch.
         has_later = snapshot.lane_record is not None
         carried = tuple(
             name
@@ -207,7 +207,7 @@ def _plan_dropped(snapshot: CheckpointSnapshot, request: ForkRequest, positions:
             parameters={"location": snapshot.location},
         )
     offsets = positions.offsets()
-    # The start is in the end as well: a source that does not know its checkpoint finds it there.
+    # The end contains the start as well, for a source that does not know its checkpoint.
     ends = {source: KafkaSourceOffset(each.partitions, each.partitions).json() for source, each in offsets.items()}
     planned = snapshot.last.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=request.now_ms).with_ends(ends)
     copies = () if request.in_place else tuple(name for name in snapshot.files if name.startswith(_COPIED))
@@ -221,7 +221,7 @@ def _plan_dropped(snapshot: CheckpointSnapshot, request: ForkRequest, positions:
 
 
 def _plan_carried(snapshot: CheckpointSnapshot, request: ForkRequest, positions: Positions) -> ForkPlan:
-    """Keep the number of the batch: the state that the next one reads has it as its version."""
+    """Keep the number of the batch: it is the version of the state that the next batch reads."""
     wanted = snapshot.wanted if isinstance(request.place, AfterBatch) else None
     if wanted is None:
         raise _not_carried(snapshot, request, "The checkpoint has the states after whole batches only")
@@ -257,13 +257,13 @@ def _plan_carried(snapshot: CheckpointSnapshot, request: ForkRequest, positions:
 
 
 def _with_sources(plan: ForkPlan, bounds: LogBounds | None) -> ForkPlan:
-    """Add the files that sources of Kafka keep: where they begin, and the ids of their topics."""
+    """Add the files of Kafka sources: their starts, and the ids of their topics."""
     writes, copies = dict(plan.writes), list(plan.copies)
     identities = identities_at(plan.snapshot, plan.request.place, plan.positions, bounds)
     for source, offset in plan.positions.offsets().items():
         directory = f"sources/{source}"
         begins = f"{directory}/0"
-        # Read until batch 0 is committed only. A fork begins there; in place it stays what it was.
+        # Only read until batch 0 is committed. A fork begins there; in place it does not change.
         if not plan.request.in_place or (plan.state is StateHandling.DROPPED and plan.next_batch == 0):
             writes[begins] = encode(offset)
         ids = identities.get(source)
@@ -280,7 +280,7 @@ def _numbered(snapshot: CheckpointSnapshot, first: int) -> tuple[str, ...]:
         directory, _, base = name.rpartition("/")
         if directory in (OFFSETS, COMMITS, _SINK_LOG) and is_batch_name(base) and int(base) >= first:
             found.append(name)
-    # The newest first: what is left of a log is one that Spark can have written.
+    # The newest first: the remaining files are always a log that Spark can have written.
     return tuple(sorted(found, key=lambda name: -int(name.rpartition("/")[2])))
 
 
@@ -297,7 +297,7 @@ def _without_heads(snapshot: CheckpointSnapshot, text: str) -> str:
 
 
 def _check_heads(snapshot: CheckpointSnapshot, epoch: int, text: str, carried: tuple[str, ...]) -> None:
-    """Refuse states of which a file is missing, as far as their names tell."""
+    """Refuse states with a missing file, as far as the names of files show it."""
     try:
         heads: Mapping[str, str] = json.loads(text)["heads"]
         stems = {directory: version.rpartition(".")[0] for directory, version in heads.items()}

@@ -1,4 +1,4 @@
-"""From a place to an offset for each partition of each source, and what that means for the records there. Pure."""
+"""The offset of each partition of each source at a place, and the effect on its records. Pure."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMove:
-    """Where one partition starts, and where the query stands there.
+    """The start of one partition, and its present position.
 
     Attributes:
         source: the name of the source.
         topic_partition: the partition.
-        now: where the query stands; None if it has not read the partition.
-        to: where the other checkpoint starts.
-        earliest: the first offset that the log keeps; None if it was not looked up, or the partition is gone.
+        now: the position of the query; None if it has not read the partition.
+        to: the start of the other checkpoint.
+        earliest: the first offset of the log; None if it was not looked up, or the partition was deleted.
         end: the end of the log; None as above.
-        stays: whether it is left where it is, because no offset of it was named, or none could be looked up.
-        is_new: whether the other checkpoint does not have it: the query finds it, and reads it from its beginning.
-        is_recreated: whether the topic differs from the topic that the query has read, and it starts in the one of now:
-            `now` is of the former one.
+        stays: whether it keeps its position, because no offset of it was named or could be looked up.
+        is_new: whether the other checkpoint lacks it: the query finds it, and reads it from its beginning.
+        is_recreated: whether it starts in a recreated topic: `now` belongs to the former topic.
     """
 
     source: str
@@ -49,7 +48,7 @@ class PartitionMove:
 
     @property
     def read_again(self) -> int:
-        """Return the number of offsets that were read and will be read again: at least that of the records."""
+        """Return the number of offsets that will be read again: at least the number of the records."""
         return 0 if self.now is None or self.is_recreated else max(0, self.now - max(self.to, self.earliest or 0))
 
     @property
@@ -61,19 +60,19 @@ class PartitionMove:
 
     @property
     def lost(self) -> int:
-        """Return the number of offsets from the start on that the log does not have any more."""
+        """Return the number of offsets from the start on that are no longer in the log."""
         return 0 if self.earliest is None else max(0, self.earliest - self.to)
 
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Where another checkpoint starts.
+    """The start of another checkpoint.
 
     Attributes:
         moves: by source and partition.
-        sources: those of Kafka. One may have no partition: its topics did not exist yet.
-        others: the sources that are not Kafka's, which stay where a batch left them.
-        notes: what the user must know about the place.
+        sources: the Kafka sources. A source may have no partition, if its topics did not exist yet.
+        others: other sources, which keep their positions after a batch.
+        notes: notes for the user about the place.
         is_asked: whether brokers were asked about the partitions.
     """
 
@@ -84,7 +83,7 @@ class Positions:
     is_asked: bool = False
 
     def offsets(self) -> dict[str, KafkaSourceOffset]:
-        """Return the offset of each source of Kafka."""
+        """Return the offset of each Kafka source."""
         found: dict[str, dict[TopicPartition, int]] = {source: {} for source in self.sources}
         for move in self.moves:
             if not move.is_new:
@@ -93,7 +92,7 @@ class Positions:
 
 
 def resolve_place(snapshot: CheckpointSnapshot, place: Place, bounds: LogBounds | None) -> Positions:
-    """Return where each partition starts.
+    """Return the start of each partition.
 
     Args:
         snapshot: of the checkpoint.
@@ -101,8 +100,8 @@ def resolve_place(snapshot: CheckpointSnapshot, place: Place, bounds: LogBounds 
         bounds: of the partitions of the checkpoint; None if the brokers were not asked.
 
     Raises:
-        CheckpointError: the batch is not there, or no batch is finished and the checkpoint does not keep where the
-            first one begins (condition CHECKPOINT_PLACE_INVALID), or the query has sources that are not Kafka's
+        CheckpointError: the batch does not exist, or no batch is finished and the checkpoint lacks the start of the
+            first one (condition CHECKPOINT_PLACE_INVALID), or the query has other sources than Kafka
             (CHECKPOINT_OTHER_SOURCES).
         OptionError: offsets of other partitions than the query reads, or outside of the log.
     """
@@ -121,7 +120,7 @@ def resolve_place(snapshot: CheckpointSnapshot, place: Place, bounds: LogBounds 
         name for name, end in snapshot.last.ends.items() if end.offset is not None and name not in snapshot.position
     ]
     if unknown:
-        # Without a position only the end of the batch would be left: its records would be taken for read.
+        # Without a position only the end of the batch would remain, and its records would count as read.
         raise CheckpointError(
             f"No batch of the query of checkpoint {snapshot.location} is finished, and the checkpoint does not keep "
             f"where the first one begins in source {listed(unknown)}: records of that batch would be skipped.",
@@ -136,7 +135,7 @@ def resolve_place(snapshot: CheckpointSnapshot, place: Place, bounds: LogBounds 
 
 
 def partitions_of(snapshot: CheckpointSnapshot) -> set[TopicPartition]:
-    """Return the partitions of all sources, now and at the batch that is asked for."""
+    """Return the partitions of all sources, now and at the requested batch."""
     now = {each for offset in snapshot.position.values() for each in offset.partitions}
     ends = () if snapshot.wanted is None else snapshot.wanted.ends.values()
     return now.union(*(end.offset.partitions for end in ends if end.offset is not None))
@@ -183,10 +182,9 @@ def _after_batch(snapshot: CheckpointSnapshot, batch_id: int, bounds: LogBounds 
 
 
 def _start_of_new(snapshot: CheckpointSnapshot, topic_partition: TopicPartition, bounds: LogBounds | None) -> int:
-    """Return where a query begins in a partition that it finds.
+    """Return the start of a query in a new partition.
 
-    To micro-batches a log begins at 0, or has lost records. Continuous queries begin at its first offset, whichever
-    that is.
+    For micro-batches a log that does not begin at 0 has lost records. Continuous queries begin at its first offset.
     """
     return 0 if bounds is None or snapshot.kind is CheckpointKind.MICRO_BATCH else bounds.earliest[topic_partition]
 
@@ -304,7 +302,7 @@ def _move(
 
 
 def _in_topic_of_now(snapshot: CheckpointSnapshot, move: PartitionMove, bounds: LogBounds | None) -> PartitionMove:
-    """Return a move, marked if it goes from a topic that is gone into the one that has its name now."""
+    """Return a move, marked if it goes from a deleted topic to the present topic of its name."""
     if move.stays or bounds is None or move.source not in snapshot.topic_ids:
         return move
     topic = move.topic_partition.topic
@@ -324,7 +322,7 @@ def _recreated(moves: Collection[PartitionMove]) -> tuple[str, ...]:
 
 
 def _gone(bounds: LogBounds, partitions: Collection[TopicPartition] | None = None) -> tuple[str, ...]:
-    """Return the note about partitions that do not exist: all that were asked about, or some of them."""
+    """Return the note about partitions that do not exist: all requested ones, or some of them."""
     found = sorted(bounds.gone if partitions is None else bounds.gone.intersection(partitions))
     if not found:
         return ()

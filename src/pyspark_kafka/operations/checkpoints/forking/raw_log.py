@@ -1,4 +1,4 @@
-"""A file of Spark's offset log or commit log, line by line: whatever is not changed stays as Spark wrote it. Pure."""
+"""A file of Spark's offset log or commit log, line by line: unchanged parts stay as Spark wrote them. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-# In the place of the offset of a source that has none yet.
+# Stands for the offset of a source without an offset yet.
 _NO_OFFSET = "-"
 _NAMED = "v2"
 
@@ -18,8 +18,8 @@ class LogText:
 
     Attributes:
         version: the first line, such as v1.
-        metadata: the second line: JSON, or nothing.
-        lines: those after it: an offset for each source, or none.
+        metadata: the second line: JSON, or empty.
+        lines: the lines after it: an offset for each source, or none.
     """
 
     version: str
@@ -55,7 +55,7 @@ class LogText:
         return replace(self, lines=tuple(lines))
 
     def value(self, name: str) -> Any:
-        """Return a value of the metadata; None if there is none of this name."""
+        """Return a value of the metadata by its name; None if it is missing."""
         return json.loads(self.metadata).get(name) if self.metadata.strip() else None
 
 

@@ -1,9 +1,9 @@
-"""Moves a checkpoint to another place where it is, with a backup beside it.
+"""Moves a checkpoint to another place in its log, in the same directory, with a backup.
 
-1. All files are copied to the backup, `metadata` last, and a file that says so.
-2. `metadata` is replaced by a note: from now on nobody starts a query here.
+1. All files are copied to the backup, `metadata` last, then a marker of completeness.
+2. `metadata` is replaced by a note: from now on no query starts here.
 3. Files are created, removed and written.
-4. `metadata` is written again: the checkpoint is whole.
+4. `metadata` is written again: the checkpoint is complete.
 
 A program that dies before 2 leaves the former checkpoint, after 4 the new one, and in between one that is refused,
 whose note names the backup.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.checkpoint import CheckpointFiles
     from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan
 
-# A micro-batch query that has records writes its logs several times in this time, unless its trigger is a slower one.
+# A micro-batch query with new records writes its logs several times in this time, unless its trigger is slower.
 QUIET_S = 60.0
 _LOGS = (OFFSETS, COMMITS, MESSAGES)
 # A query of many partitions writes some of its states in these.
@@ -38,9 +38,9 @@ _VERSION = re.compile(r"[0-9]{1,18}")
 
 
 def seconds_since_written(files: CheckpointFiles, now_s: Callable[[], float] = time.time) -> float | None:
-    """Return how long ago a query has written its logs at last; None if the file system does not tell.
+    """Return the time since a query has last written its logs; None if the file system has no times.
 
-    Runs on: any program; a listing of each log and of some directories of state, and a look at the newest files.
+    Runs on: any program; it lists each log and some directories of state, and reads the times of the newest files.
     """
     newest: list[int] = []
     for directory in _LOGS:
@@ -70,8 +70,8 @@ def check_quiet(
 
     Args:
         files: the checkpoint.
-        removes: whether files are to be removed. A query that runs then writes into what is left, and no error of its
-            own ends it; a batch may take longer than any time that is waited for.
+        removes: whether the plan removes files. A running query would then write into the remaining files without an
+            error; a batch may take longer than `quiet_s`.
         quiet_s: seconds in which nothing was written.
         now_s: the clock, seconds since 1970-01-01 UTC.
 
@@ -110,19 +110,19 @@ def check_finished(files: CheckpointFiles) -> None:
 def apply_rewind(
     plan: ForkPlan, files: CheckpointFiles, backup: CheckpointFiles, tell: Callable[[str], object] = str
 ) -> None:
-    """Back the checkpoint up, and move it to another place.
+    """Back the checkpoint up, and move it to another place in its log.
 
     Runs on: any program; blocks on the file system. The query must not run.
 
     Args:
-        plan: what to write and to remove.
+        plan: the files to write and to remove.
         files: the checkpoint.
-        backup: where its copy goes; nothing is there.
-        tell: called with what is done.
+        backup: the empty place of its copy.
+        tell: called with each step.
 
     Raises:
-        CheckpointError: the checkpoint is being written, or a file cannot be written. Then it is as it was before; if
-            it could not be restored, condition CHECKPOINT_REWIND_FAILED says so.
+        CheckpointError: the checkpoint is being written, or a file cannot be written. Then it is restored; if
+            that fails, the condition is CHECKPOINT_REWIND_FAILED.
     """
     check_finished(files)
     former = files.read(METADATA)
@@ -141,7 +141,7 @@ def apply_rewind(
             touched.append(name)
             files.delete(name)
         for name, data in plan.creates.items():
-            # Before it is there: a failure may come after that.
+            # Before the write: it may fail after the file exists.
             touched.append(name)
             if not files.create(name, data):
                 touched.remove(name)
@@ -174,14 +174,14 @@ def _version_of(name: str) -> int:
 def _undo(
     files: CheckpointFiles, backup: CheckpointFiles, touched: Iterable[str], former: bytes | None, error: BaseException
 ) -> None:
-    """Put back what was changed, `metadata` last."""
+    """Restore the changed files, `metadata` last."""
     try:
         for name in dict.fromkeys(touched):
             if not files.copy_from(backup, name):
                 files.delete(name)
                 continue
             directory, slash, base = name.rpartition("/")
-            # After the file: whoever writes one removes its checksum.
+            # After the file: the write of a file removes its checksum.
             files.copy_from(backup, f"{directory}{slash}.{base}.crc")
         if former is None:
             files.delete(METADATA)

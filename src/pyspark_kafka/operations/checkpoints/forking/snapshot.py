@@ -1,4 +1,4 @@
-"""What a plan needs to know of a checkpoint, read at one moment: positions, files, what the last batches hold."""
+"""The input of a plan from a checkpoint, read at one moment: positions, files, the last batches."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FinishedBatch:
-    """A batch as its files have it.
+    """The files of a batch.
 
     Attributes:
         batch_id: its number.
-        ends: where it ends, by source.
+        ends: its ends, by source.
         offsets: its file in the offset log.
         commit: its file in the commit log.
-        state: of a continuous query, the versions of the states after it, as text; None if there is no such file.
+        state: of a continuous query, the versions of the states after it, as text; None without such a file.
     """
 
     batch_id: int
@@ -42,22 +42,22 @@ class FinishedBatch:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSnapshot:
-    """What a checkpoint says.
+    """The state of a checkpoint.
 
     Attributes:
-        location: as texts show it.
+        location: its location, without passwords.
         query_id: of the query; None if the file `metadata` is missing.
-        kind: what has written it.
+        kind: its writer.
         finished: the batches that are in both logs, sorted.
-        last_number: the last batch that either log has.
-        last: the last finished batch; of a query without one the last begun.
-        position: where the query stands, by source: the offsets of those that are Kafka's.
-        wanted: the batch that was asked for; None if none was, or it is not there or not finished.
+        last_number: the last batch in any of the logs.
+        last: the last finished batch; without a finished batch, the last begun one.
+        position: the offsets of the query's Kafka sources, by source.
+        wanted: the requested batch; None without a request, or if it does not exist or is not finished.
         topic_ids: the ids of topics that each source keeps, by source.
-        restarts: for each source with recreated topics, the batch after which it began to read the new ones.
+        restarts: for each source with recreated topics, the batch after which it began to read the new topics.
         files: the names of all files that are not hidden.
-        lane_record: what is known of exactly-once transactions of a continuous query; None if there were none.
-        is_owned: whether a continuous query has taken the checkpoint over at some time.
+        lane_record: the record of exactly-once transactions of a continuous query; None without transactions.
+        is_owned: whether a continuous query has ever used the checkpoint.
         last_state: of a continuous query, the versions of the states after the last epoch.
     """
 
@@ -83,13 +83,13 @@ class CheckpointSnapshot:
 
 
 def read_snapshot(checkpoint: QueryCheckpoint, batch_id: int | None = None) -> CheckpointSnapshot:
-    """Read what a plan needs: the listings of all directories and the files of a few batches.
+    """Read the input of a plan: the listings of all directories and the files of a few batches.
 
     Runs on: any program; blocks on the file system.
 
     Args:
         checkpoint: of the query.
-        batch_id: a batch that is asked for; None for none.
+        batch_id: the requested batch; None without a request.
 
     Raises:
         CheckpointError: no batch has begun (condition CHECKPOINT_PLACE_INVALID), or a file cannot be read.
@@ -158,7 +158,7 @@ def _batch(checkpoint: QueryCheckpoint, batch_id: int) -> FinishedBatch | None:
     data = files.read(f"{OFFSETS}/{batch_id}")
     if planned is None or data is None:
         return None
-    # Read as a value first: that refuses what is damaged.
+    # Read as a value first, which refuses a damaged file.
     checkpoint.history.commit(batch_id)
     commit = files.read(f"{COMMITS}/{batch_id}")
     return FinishedBatch(
@@ -171,9 +171,9 @@ def _batch(checkpoint: QueryCheckpoint, batch_id: int) -> FinishedBatch | None:
 
 
 def _restart_of(checkpoint: QueryCheckpoint, source: str, restart_end: str) -> int | None:
-    """Return the batch after which a source began to read recreated topics; None if the logs do not have it any more.
+    """Return the batch after which a source began to read recreated topics; None if the logs no longer have it.
 
-    Micro-batches note the end of the batch that begins them, continuous queries where they started with them.
+    Micro-batches note the end of the first batch with the new topics, continuous queries their start.
     """
     from_start = restart_end.startswith("from ")
     text = restart_end.removeprefix("from ")

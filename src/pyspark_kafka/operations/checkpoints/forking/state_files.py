@@ -1,11 +1,11 @@
-"""The files of Spark's state stores: which of them make up the state that a batch starts with. Pure.
+"""The files of Spark's state stores that are the state of a batch at its start. Pure.
 
 A state store has a directory with a file for each version. Batch N reads version N and writes version N + 1:
 
 | File | Content |
 | --- | --- |
-| `V.delta`, `V.changelog` | what changed from version V - 1 to V |
-| `V.snapshot`, `V.zip` | all of version V; a zip refers to files beside it |
+| `V.delta`, `V.changelog` | the changes from version V - 1 to V |
+| `V.snapshot`, `V.zip` | all of version V; a zip refers to other files in the directory |
 
 Source: Spark `HDFSBackedStateStoreProvider`, `RocksDBFileManager`.
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 _VERSION = re.compile(r"([0-9]{1,18})(_[0-9A-Za-z-]+)?\.(delta|changelog|snapshot|zip)(\.crc)?")
 _WHOLE = ("snapshot", "zip")
-# What an operator notes once for all batches from this one on.
+# Files that an operator writes once, for all batches from this one on.
 _NOTED = re.compile(r"/_metadata/v[0-9]+/([0-9]{1,18})(?:\.crc)?$")
 
 
@@ -40,9 +40,9 @@ class StateFiles:
 
     Attributes:
         version: the version.
-        kept: those of the version and before, and those without a version.
-        later: those of later versions.
-        missing: the directories that do not have the version.
+        kept: files of the version and of earlier ones, and files without a version.
+        later: files of later versions.
+        missing: the directories that lack the version.
         by_unique_id: whether versions have ids of their own, which the commit log names.
     """
 
@@ -54,11 +54,11 @@ class StateFiles:
 
 
 def judge_state(files: Collection[str], version: int) -> StateFiles:
-    """Return which files of `state/` belong to a version, and whether it is whole.
+    """Return the files of `state/` that belong to a version, and whether it is complete.
 
     Args:
         files: the names of all files below `state/`, with this directory.
-        version: the version that the next batch is to read: its number.
+        version: the version that the next batch reads, which is its number.
     """
     stores: dict[str, _Store] = defaultdict(_Store)
     kept: list[str] = []
@@ -75,19 +75,19 @@ def judge_state(files: Collection[str], version: int) -> StateFiles:
                 (store.whole if kind in _WHOLE else store.changes).add(int(number))
             (kept if int(number) <= version else later).append(name)
         else:
-            # Noted when that batch was planned: the state before it had not met it.
+            # Written when that batch was planned: earlier states do not have it.
             (later if noted is not None and int(noted[1]) >= max(version, 1) else kept).append(name)
     missing = tuple(directory for directory, store in sorted(stores.items()) if not store.has(version))
     return StateFiles(version, tuple(kept), tuple(later), missing, any(store.named for store in stores.values()))
 
 
 def version_of(name: str) -> int | None:
-    """Return the version of a state that a file is of, by its name in its directory; None if it is of none."""
+    """Return the version of a file of a state, by its name in its directory; None without a version."""
     found = _VERSION.fullmatch(name)
     return None if found is None else int(found[1])
 
 
 def whole_versions(files: Iterable[str], candidates: Iterable[int]) -> list[int]:
-    """Return those of some versions that every state has, sorted."""
+    """Return the versions that every state has, sorted."""
     names = list(files)
     return [version for version in sorted(candidates) if not judge_state(names, version).missing]

@@ -1,8 +1,8 @@
-"""Operations: what is wrong with a checkpoint, by its files and by the brokers.
+"""Operations: the faults of a checkpoint, by its files and by the brokers.
 
 - `file_checks`: the files alone.
-- `cluster_snapshot` asks the brokers, `cluster_checks` judges what they answered.
-- `findings`: what both find; `checksums`: Hadoop's.
+- `cluster_snapshot` asks the brokers, `cluster_checks` compares their responses with the checkpoint.
+- `findings`: the results of both; `checksums`: Hadoop's checksums.
 
 Invariant: nothing is written, neither to the checkpoint nor to the cluster.
 """

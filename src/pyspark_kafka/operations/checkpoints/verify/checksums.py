@@ -1,4 +1,4 @@
-"""Hadoop's checksums of local files, `.name.crc` beside `name`: read and compared. Pure.
+"""Hadoop's checksums of local files, `.name.crc` next to `name`: read and compared. Pure.
 
 Source: Hadoop `ChecksumFileSystem`, `DataChecksum` (CRC32 of each chunk, of 512 bytes by default).
 """
@@ -13,7 +13,7 @@ _SUM = struct.Struct(">I")
 
 
 def compare_checksum(data: bytes, checksum: bytes) -> str:
-    r"""Return what is wrong with a file by its checksum; empty if nothing is.
+    r"""Return the difference between a file and its checksum; empty if they match.
 
     Args:
         data: the content of the file.

@@ -1,4 +1,4 @@
-"""Compares a checkpoint with what the brokers said. Pure."""
+"""Compares a checkpoint with the state of its cluster. Pure."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _RECREATED = (
 def check_cluster(
     expected: Expectation, snapshot: ClusterSnapshot, findings: Findings, *, newest: int | None = None
 ) -> None:
-    """Add what does not fit between a checkpoint and its cluster, and what the brokers did not tell.
+    """Add the differences between a checkpoint and its cluster, and the unknown values of the cluster.
 
     Args:
-        expected: what the checkpoint says.
-        snapshot: what the brokers said.
-        findings: what was found is added here.
-        newest: the last batch of the offset log, listed after the brokers were asked; None if it is not known.
+        expected: the content of the checkpoint.
+        snapshot: the state of the cluster.
+        findings: the findings are added here.
+        newest: the last batch of the offset log, listed after the brokers were asked; None if unknown.
     """
     findings.unknown.extend(snapshot.unknown)
     _check_topics(expected, snapshot, findings)
@@ -158,7 +158,7 @@ def _check_marker(expected: Expectation, snapshot: ClusterSnapshot, findings: Fi
     if last is None:
         return
     if marker.batch_id > last.batch_id and newest is not None and marker.batch_id <= newest:
-        # The file in offsets is written before the marker, so it is listed if the marker was read before.
+        # The file in offsets is written before the marker, so a listing after the read of the marker has it.
         text = f"{had}, which was begun after the checkpoint was read: the query runs."
         findings.add(Severity.NOTE, "in-use", where, text)
         return
@@ -209,7 +209,7 @@ def _check_transactions(snapshot: ClusterSnapshot, findings: Findings) -> None:
             "wait for its end. A query that runs ends it; a restart aborts it; the brokers abort it after "
             f"{each.timeout_ms} ms."
         )
-        # Nothing is wrong while the query runs, which the checkpoint does not tell.
+        # This is not a fault while the query runs, and the checkpoint does not show that.
         findings.add(
             Severity.WARNING,
             "open-transaction",

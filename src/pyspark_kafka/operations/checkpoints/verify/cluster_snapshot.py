@@ -1,4 +1,4 @@
-"""Asks the brokers about the names in a checkpoint; a question without an answer is noted, and the others are asked."""
+"""Asks the brokers about the names in a checkpoint; a failed request is noted, and the others are sent."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _ONE_LEADER_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic as the cluster has it.
+    """A topic in the cluster.
 
     Attributes:
-        exists: whether there is such a topic.
-        topic_id: its id; None if the brokers do not tell.
+        exists: whether the topic exists.
+        topic_id: its id; None if the brokers do not return ids.
         partitions: the numbers of its partitions.
     """
 
@@ -48,17 +48,17 @@ class TopicState:
 
 @dataclass(slots=True)
 class ClusterSnapshot:
-    """What the brokers said.
+    """The state of a cluster.
 
     Attributes:
-        topics: by name; those about which nothing is known are left out.
-        first: the first offset of each partition that is known.
-        ends: the end of the log of each partition that is known.
+        topics: by name; unknown topics are left out.
+        first: the first offset of each partition, if known.
+        ends: the end of the log of each partition, if known.
         marker_known: whether the commit marker was looked up.
-        marker: the newest commit marker of the sink; None if it has none.
-        transactions: the transactions of the query that are open.
-        group: the positions of the consumer group of an exactly-once continuous query; None if it is not known.
-        unknown: sentences about what could not be found out.
+        marker: the newest commit marker of the sink; None without a marker.
+        transactions: the open transactions of the query.
+        group: the positions of the consumer group of an exactly-once continuous query; None if unknown.
+        unknown: sentences about unknown values.
     """
 
     topics: dict[str, TopicState] = field(default_factory=dict)
@@ -74,15 +74,15 @@ class ClusterSnapshot:
 def ask_cluster(
     client: KafkaClient, expected: Expectation, commit_topic: str, report: Callable[[str], object] = str
 ) -> ClusterSnapshot:
-    """Ask the brokers about what a checkpoint names.
+    """Ask the brokers about the names in a checkpoint.
 
-    Runs on: any program; blocks, for each question at most `api_timeout_ms`. Changes nothing.
+    Runs on: any program; blocks, for each request at most `api_timeout_ms`. Changes nothing.
 
     Args:
         client: the cluster.
-        expected: what the checkpoint says.
+        expected: the content of the checkpoint.
         commit_topic: the topic of the commit markers.
-        report: what is being asked is passed to it.
+        report: called with the current step.
     """
     return _Inquiry(client, expected, report).run(commit_topic)
 
@@ -105,7 +105,7 @@ class _Inquiry:
             snapshot.first = self._offsets("the beginnings of the logs", there, Earliest(), metadata)
             snapshot.ends = self._offsets("the ends of the logs", there, Latest(), metadata)
         if topics and metadata is None:
-            # Nobody is there: the other questions would only wait as long again.
+            # No broker responds: further requests would only wait for the same time.
             return snapshot
         if expected.sink_id:
             self._ask_marker(commit_topic, expected.sink_id)
@@ -143,7 +143,7 @@ class _Inquiry:
     def _offsets(
         self, what: str, wanted: list[TopicPartition], edge: Earliest | Latest, metadata: ClusterMetadata
     ) -> dict[TopicPartition, int]:
-        """Look all of them up at once; if that fails, those of each leader, so that a silent one hides no other."""
+        """Look up all partitions together; if that fails, by leader: a silent one affects its own partitions only."""
         if not wanted:
             return {}
         self._report(f"Asking the brokers for {what}")

@@ -1,4 +1,4 @@
-"""What a checkpoint says about a cluster, gathered for those who ask its brokers."""
+"""The names and offsets in a checkpoint that its cluster must have."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a checkpoint says about its cluster.
+    """The expected state of the cluster of a checkpoint.
 
     Attributes:
-        query_id: of the query; None if it is not known.
-        position: up to where the query is done, over all sources that are Kafka's; of a partition that several of them
+        query_id: of the query; None if unknown.
+        position: the position of the query, over all Kafka sources; of a partition that several of them
             read, the lowest offset.
         furthest: the same with the highest offset.
-        last: the last batch of the offset log; None if there is none, or if it cannot be read.
+        last: the last batch of the offset log; None without a readable batch.
         topic_ids: the ids of the topics that the query has read, by name.
-        sink_id: the transactional id of an exactly-once sink, if the query has one; empty if it is not known.
+        sink_id: the transactional id of an exactly-once sink, if the query has one; empty if unknown.
         lanes: the transactions of an exactly-once continuous query; None if it never was one.
     """
 
@@ -43,7 +43,7 @@ class Expectation:
     lanes: LaneRecord | None = None
 
     def unfinished_end(self) -> dict[TopicPartition, int]:
-        """Return where the batch ends that a restart runs again; empty if there is none.
+        """Return the end of the batch that a restart repeats; empty without such a batch.
 
         Of a partition that several sources read, it is the highest offset.
         """
@@ -57,11 +57,11 @@ class Expectation:
 
 
 def expect(judge: FileJudge, sink_id: str | None = None) -> Expectation:
-    """Read what a checkpoint says about its cluster; what cannot be read is left out.
+    """Read the expected state of the cluster from a checkpoint; unreadable parts are left out.
 
     Args:
         judge: reads the files.
-        sink_id: the transactional id that the query's writer has; None: the one that the query's id makes.
+        sink_id: the transactional id of the query's writer; None: the default, from the query's id.
     """
     checkpoint, attempt = judge.checkpoint, judge.attempt
     query_id = attempt("metadata", None, checkpoint.query_id)
@@ -93,6 +93,6 @@ def _of_all_sources(
 
 
 def list_newest(judge: FileJudge) -> int | None:
-    """List the offset log again, and return its last batch; None if there is none, or if it cannot be listed."""
+    """List the offset log again, and return its last batch; None without a batch, or if it cannot be listed."""
     names = judge.attempt(OFFSETS, None, lambda: judge.checkpoint.files.scan(OFFSETS))
     return None if names is None else max(batch_numbers(names), default=None)

@@ -1,4 +1,4 @@
-"""Verifies a checkpoint by its files alone: whether a restart can read them, and what they say beside one another."""
+"""Verifies a checkpoint by its files alone: whether a restart can read them, and whether they are consistent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.operations.checkpoints.verify.findings import Findings
 
 _STATE_FROM_A_COPY = "Restore the whole directory state from the same copy as the logs."
-# Beside the versions, in the directory of a state.
+# Next to the versions, in the directory of a state.
 _OF_ROCKSDB = ("SSTs", "logs")
 
 
@@ -35,15 +35,15 @@ def check_files(
     max_batches: int | None = None,
     report: Callable[[str], object] = str,
 ) -> None:
-    """Add what is wrong with the files of a checkpoint.
+    """Add the faults of the files of a checkpoint.
 
     Runs on: any program; reads every file of the logs, or the last ones; blocks on the file system.
 
     Args:
-        checkpoint: what to look at.
-        findings: what was found is added here.
-        max_batches: how many batches to read, the last ones; None for all.
-        report: told what is being done, for a step that takes a while.
+        checkpoint: the checkpoint.
+        findings: the findings are added here.
+        max_batches: the maximum number of batches to read, the last ones; None for all.
+        report: called with the current step, if it takes a while.
     """
     judge = FileJudge(checkpoint, findings, report)
     _FileChecks(judge, max_batches).run()
@@ -66,7 +66,7 @@ class _FileChecks:
         self._check_directories()
 
     def _check_single_files(self) -> None:
-        """Read everything but the logs, each file by what reads it in a restart."""
+        """Read everything except the logs, each file by the code that reads it in a restart."""
         checkpoint, attempt = self._checkpoint, self._judge.attempt
         attempt("metadata", Severity.FAULT, self._check_metadata)
         for source in attempt("sources", Severity.FAULT, checkpoint.sources) or ():
@@ -93,7 +93,7 @@ class _FileChecks:
             )
 
     def _check_epochs(self) -> None:
-        """Read what a continuous query starts with: the versions of states, and the epoch that it commits again."""
+        """Read the start of a continuous query: the versions of states, and the epoch that it commits again."""
         checkpoint, attempt = self._checkpoint, self._judge.attempt
         done, last = self._history.last_finished, self._history.last_begun
         if done is not None:
@@ -102,11 +102,11 @@ class _FileChecks:
         if last is None or last == done:
             return
         name = attempt(f"{OFFSETS}/{last}", None, lambda: checkpoint.messages_of(last)) or f"{MESSAGES}/{last}"
-        # None if it cannot be read: then that is the finding.
+        # None if it cannot be read, which is a finding of its own.
         are_kept = attempt(name, Severity.FAULT, lambda: checkpoint.prepared_epoch(last) is not None)
         if are_kept is not False:
             return
-        # A query that runs notes an epoch as finished before it removes the messages.
+        # A running query marks an epoch as finished before it removes the messages.
         if attempt(COMMITS, None, lambda: self._files.status(f"{COMMITS}/{last}") is None):
             self._findings.add(
                 Severity.FAULT,
@@ -179,7 +179,7 @@ class _FileChecks:
         self._findings.add(Severity.FAULT, code, place, text, _STATE_FROM_A_COPY)
 
     def _check_directories(self) -> None:
-        """Look at hidden files: checksums, which must match, and files that were being written."""
+        """Check hidden files: checksums, which must match, and temporary files."""
         sources = self._judge.attempt("sources", None, self._checkpoint.sources) or ()
         for directory in ("", OFFSETS, COMMITS, *(f"sources/{source}" for source in sources)):
             names = self._judge.attempt(directory or ".", Severity.WARNING, partial(self._files.scan, directory))
@@ -240,7 +240,7 @@ class _FileChecks:
                 )
 
     def _unread(self, directory: str) -> set[str]:
-        """Return the files of a log that are not to be read, as they are of older batches than those asked for."""
+        """Return the files of a log that belong to older batches than requested, and are not read."""
         if self._max_batches is None or directory not in (OFFSETS, COMMITS):
             return set()
         numbers = self._history.begun if directory == OFFSETS else self._history.finished

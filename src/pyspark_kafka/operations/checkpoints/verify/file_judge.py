@@ -1,4 +1,4 @@
-"""Reads files of a checkpoint for whoever verifies it: what cannot be read is a finding, not an error."""
+"""Reads files of a checkpoint for its verification: an unreadable file is a finding, not an error."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# The file could not be looked at; what it holds is not known.
+# The file could not be read; its content is unknown.
 _NOT_READ = ("CHECKPOINT_IO", "CHECKPOINT_FILE_TOO_LARGE", "CHECKPOINT_LOCATION_INVALID")
 FROM_A_COPY = "Restore the file from a copy of the checkpoint."
 
 
 class FileJudge:
-    """Reads for those who verify a checkpoint, and notes what cannot be read.
+    """Reads for the verification of a checkpoint, and notes unreadable files.
 
     Runs on: any program; methods block on the file system.
 
@@ -41,11 +41,11 @@ class FileJudge:
         self.report = report
 
     def attempt(self, name: str, severity: Severity | None, read: Callable[[], _T], advice: str = "") -> _T | None:
-        """Return what a call reads; None if it cannot, with a finding about the file.
+        """Return the result of a call that reads; None with a finding about the file if it fails.
 
         Args:
             name: of the file.
-            severity: of the finding; None adds none.
+            severity: of the finding; None adds no finding.
             read: reads it.
             advice: what to do if the file is damaged; that of the error without it.
         """

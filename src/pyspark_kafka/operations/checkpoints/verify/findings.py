@@ -1,4 +1,4 @@
-"""What a look at a checkpoint finds, as values. Pure."""
+"""The findings of a verification, as values. Pure."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-# Findings of one kind that are kept one by one; a log of 100,000 damaged files says the same of each.
+# The number of findings of one kind that are kept one by one; a log may have 100,000 damaged files.
 _MAX_OF_A_KIND = 20
 
 
 class Severity(Enum):
-    """How much a finding matters."""
+    """The severity of a finding."""
 
-    # A restart fails, loses records or writes some twice.
+    # A restart fails, loses records or writes records twice.
     FAULT = "fault"
-    # Something is not as the query left it; a restart may be right all the same.
+    # A file is not as the query left it; a restart may still be correct.
     WARNING = "warning"
     NOTE = "note"
 
@@ -25,11 +25,11 @@ class CheckpointFinding:
     """One finding.
 
     Attributes:
-        severity: how much it matters.
+        severity: its severity.
         code: a short name of its kind, for programs.
         where: the file below the checkpoint, the topic-partition, the topic or the transactional id.
-        text: what was found, and what it means.
-        advice: what to do; empty if there is nothing to do.
+        text: the finding, and its meaning.
+        advice: the next step; empty if nothing is to be done.
     """
 
     severity: Severity
@@ -41,10 +41,10 @@ class CheckpointFinding:
 
 @dataclass(slots=True)
 class Findings:
-    """Findings in the order in which they were made, and what could not be found out.
+    """Findings in their order, and unknown values.
 
     Attributes:
-        unknown: sentences about what could not be found out, with the reason.
+        unknown: sentences about unknown values, with the reason.
     """
 
     unknown: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Findings:
     _counts: dict[tuple[Severity, str], int] = field(default_factory=dict)
 
     def add(self, severity: Severity, code: str, where: str, text: str, advice: str = "") -> None:
-        """Add a finding; of a kind that has many, only the first ones are kept, and the rest is counted."""
+        """Add a finding; of a kind with many findings only the first ones are kept, and the others are counted."""
         key = severity, code
         self._counts[key] = self._counts.get(key, 0) + 1
         if self._counts[key] <= _MAX_OF_A_KIND:
@@ -64,7 +64,7 @@ class Findings:
             self.add(each.severity, each.code, each.where, each.text, each.advice)
 
     def __iter__(self) -> Iterator[CheckpointFinding]:
-        """Yield the findings, faults first; after them one for each kind of which some were left out."""
+        """Yield the findings, faults first; after them one for each kind with further findings."""
         order = list(Severity)
         yield from sorted(self._kept, key=lambda each: order.index(each.severity))
         for (severity, code), count in self._counts.items():
@@ -72,5 +72,5 @@ class Findings:
                 yield CheckpointFinding(severity, code, "", f"{count - _MAX_OF_A_KIND} more findings of this kind.")
 
     def count(self, severity: Severity) -> int:
-        """Return how many findings of a severity there are, with those that are not kept one by one."""
+        """Return the number of findings of a severity, including the ones that were only counted."""
         return sum(count for (each, _), count in self._counts.items() if each is severity)

@@ -1,4 +1,4 @@
-"""Verifies the logs of a checkpoint: their numbers, each of their files, and each batch beside the one before it."""
+"""Verifies the logs of a checkpoint: their numbers, each of their files, and each batch against its predecessor."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class LogChecks:
         self._history = judge.checkpoint.history
         self._findings = judge.findings
         self._report = judge.report
-        # Of the last batch of the log, if it can be read.
+        # The values of the last batch of the log, if it can be read.
         self._kind = judge.attempt(OFFSETS, None, judge.checkpoint.kind) or CheckpointKind.EMPTY
 
     def run(self, max_batches: int | None) -> None:
-        """Add what is wrong.
+        """Add the faults.
 
         Args:
-            max_batches: how many batches to read, the last ones; None for all.
+            max_batches: the maximum number of batches to read, the last ones; None for all.
         """
         self._check_numbers()
         self._check_batches(self._history.begun if max_batches is None else self._history.begun[-max_batches:])

@@ -1,4 +1,4 @@
-"""Verifies the states of a continuous query: whether the files are there that a restart opens first."""
+"""Verifies the states of a continuous query: whether the first files of a restart exist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ADVICE = (
 
 
 def check_states_of_epoch(judge: FileJudge, epoch: int) -> None:
-    """Add the versions that an epoch of the checkpoint names and that are not there.
+    """Add the missing versions that an epoch of the checkpoint names.
 
     Runs on: any program; looks for a file of each state; blocks on the file system.
     """
@@ -34,7 +34,7 @@ def check_states_of_epoch(judge: FileJudge, epoch: int) -> None:
     try:
         heads = dict(json.loads(data or b"{}").get("heads", {}))
     except (ValueError, TypeError, AttributeError, RecursionError):
-        # That the file is malformed is another finding.
+        # A malformed file is another finding.
         return
     missing = _missing(judge, heads)
     if missing:
@@ -43,7 +43,7 @@ def check_states_of_epoch(judge: FileJudge, epoch: int) -> None:
 
 
 def check_states_of_group(judge: FileJudge, expected: Expectation, snapshot: ClusterSnapshot) -> None:
-    """Add the versions that positions of an exactly-once query name and that the checkpoint does not have.
+    """Add the versions that positions of an exactly-once query name and the checkpoint lacks.
 
     Runs on: any program; looks for a file of each state that is newer than the checkpoint; blocks on the file system.
     """
@@ -81,7 +81,7 @@ def check_states_of_group(judge: FileJudge, expected: Expectation, snapshot: Clu
 
 
 def _missing(judge: FileJudge, heads: Mapping[str, str]) -> list[str]:
-    """Return the versions of which the first file is not there."""
+    """Return the versions whose first file is missing."""
     missing = []
     for directory, text in sorted(heads.items()):
         name = f"{STATES}/{directory}/{StateVersion.parse(text).stem}.0.delta"
