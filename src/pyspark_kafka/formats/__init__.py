@@ -1,14 +1,14 @@
 """Formats of values, as Arrow columns: without Kafka, without Spark.
 
 For users: `decode` and `encode` take arrays, `decode_column` and `encode_column` make functions for `mapInArrow`,
-`decode_udf` and `encode_udf` functions on columns. They know options, registries and PySpark, so they stand in `typed/`
-and `spark/`, and are loaded when they are first used.
+`decode_udf` and `encode_udf` functions on columns. They know options, registries and PySpark, so they are in `typed/`
+and `spark/`, and are loaded at their first use.
 
 `avro` has a codec of its own, `json` reads and writes with arro3, `protobuf` with ptars. `wire_format` reads the schema
-id before each value, `framed` reads an array of several schemas. `values` is what every decoder returns.
+id before each value, `framed` reads an array of several schemas. `values` has the result of every decoder.
 
-Invariant: pure computation over Arrow arrays. A value that cannot be read spoils no other: its row is null, and named.
-Knows no Kafka and no Spark. Layer: formats, beside records/.
+Invariant: pure computation over Arrow arrays. An unreadable value does not affect other values: its row is null, and
+reported. Kafka and Spark are absent. Layer: formats, beside records/.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.values import DecodedValues
     from pyspark_kafka.formats.wire_format import FramedValues
 
-# Decoders that are kept: more than a topic has schemas, of a MB together.
+# The number of kept decoders: more than the schemas of a topic, together about 1 MB.
 _MAX_KEPT = 1000
 _LOG = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ _LOG = logging.getLogger(__name__)
 class DecodedColumn(NamedTuple):
     """A column with a row for each value, the bad values in the order of their rows, and the ids of schemas.
 
-    The row of a value that is bad, or not there, is null. An id is text, null where a value has none that could be
-    read; there are none at all without a wire format. A value whose schema is unknown has an id.
+    The row of a bad or missing value is null. An id is text, and null for a value without a readable id;
+    without a wire format there are no ids. A value with an unknown schema has an id.
     """
 
     column: pa.Array
@@ -50,7 +50,7 @@ class DecodedColumn(NamedTuple):
 
 
 class _FormatReader(Protocol):
-    """What reads values of one format."""
+    """The decoder of one format."""
 
     arrow_type: pa.DataType
 
@@ -66,18 +66,18 @@ class _FormatReader(Protocol):
 class ColumnDecoder:
     """Reads keys or values of a format as a column.
 
-    Schemas of writers are asked for by id, each once: decoders are kept for the life of the object, up to 1,000. Those
-    that the registry does not have are asked for again with the next array, and of one array at most 100 of them.
+    Writer schemas are looked up by id, each once: at most 1,000 decoders are kept for the life of the object. Unknown
+    ids are looked up again with the next array, and of one array at most 100 of them.
 
-    - Avro: a value is read with its writer's schema, and resolved to the reader's. Without a registry, or without a
-      wire format, the reader's schema is the writer's too.
+    - Avro: a value is read with its writer's schema, and resolved to the reader schema. Without a registry, or without
+      a wire format, the reader schema is also the writer schema.
     - Protobuf: a value is read with the reader's message, fields by their numbers. Its own schema is only looked up to
-      see that it is this message; without a registry, the reader's schema says so. The index
+      check that it is this message; without a registry, the reader schema decides that. The index
       or the name of the message follows the id: an index as AWS Glue or Confluent's serializers write it, or a name
       as Apicurio's serializers write it.
     - JSON and text: ids are reported, and not looked up.
 
-    Runs on: executor, once a task; `decode` blocks where the registry does. For one thread at a time. Does not pickle.
+    Runs on: executor, once a task; `decode` blocks on the registry. For one thread at a time. Does not pickle.
 
     Attributes:
         arrow_type: the type of the column.
@@ -87,12 +87,12 @@ class ColumnDecoder:
         """Read a column.
 
         Args:
-            column: what it is, and the type that it is read as, which may have fewer fields than its schema.
-            registry: has the schemas of writers.
-            is_key: whether it has keys, for these wire formats.
+            column: its format, and the result type, which may have fewer fields than its schema.
+            registry: has the writer schemas.
+            is_key: whether it has keys, for wire formats with headers.
 
         Raises:
-            SchemaError: the schema cannot be used, or a field is wanted that it does not have.
+            SchemaError: the schema cannot be used, or lacks a wanted field.
             MissingDependencyError: without the packages of the format.
         """
         self.arrow_type = column.arrow_type
@@ -106,7 +106,8 @@ class ColumnDecoder:
 
         Args:
             values: of type binary or large_binary.
-            headers: of the records, as the source has them; for the wire formats `confluentHeader` and `confluentDual`.
+            headers: the headers of the records, as the source returns them; for the wire formats `confluentHeader` and
+                `confluentDual`.
 
         Raises:
             RegistryError: the registry does not answer; no value is at fault.
@@ -125,12 +126,12 @@ class ColumnDecoder:
         return DecodedColumn(project(found.column, self.arrow_type), found.bad, framed.id_texts())
 
     def _decode_dual(self, values: pa.Array, headers: pa.Array | None) -> DecodedColumn:
-        """Read values with the ids of their headers, and those of records without one with the ids before them."""
+        """Read values with the ids of their headers; without such a header, with the ids before the values."""
         if headers is None:
             raise ValueError("the framing confluentDual needs the headers of the records")
         in_header = have_id_header(headers, is_key=self._is_key)
         if in_header.all() or not in_header.any():
-            # A topic that is not being changed over.
+            # The usual topic, with one kind of ids only.
             return self._decode_framed(values, headers, "confluentHeader" if in_header.any() else "confluent")
         order, parts, bad = [], [], []
         for framing, chosen in (("confluentHeader", in_header), ("confluent", ~in_header)):
@@ -166,7 +167,7 @@ def _plain_decoder(name: TypedFormat) -> ValueDecoder:
 
 
 class _OneDecoder:
-    """Reads all values alike, whatever their schema."""
+    """Reads all values in the same way, for any schema."""
 
     def __init__(self, decoder: ValueDecoder) -> None:
         self._decoder = decoder
@@ -177,14 +178,14 @@ class _OneDecoder:
         return self._decoder.decode(values)
 
     def framed(self, framed: FramedValues) -> DecodedValues:
-        """Read values behind ids, which are not looked up."""
+        """Read values after ids, which are not looked up."""
         if framed.bad:
             return decode_framed(_of_one_schema(framed), self.arrow_type, lambda _: self._decoder, _is_known)
         return self._decoder.decode(framed.values, framed.skipped)
 
 
 class _AvroReader:
-    """Reads values with the schemas of their writers."""
+    """Reads values with their writer schemas."""
 
     def __init__(self, given: RegisteredSchema, wanted: pa.DataType, registry: SchemaRegistry | None) -> None:
         self._schema = avro.read_schema(given)
@@ -196,11 +197,11 @@ class _AvroReader:
         self.arrow_type = self._own.arrow_type
 
     def plain(self, values: pa.Array) -> DecodedValues:
-        """Read values of the reader's own schema."""
+        """Read values of the reader schema."""
         return self._own.decode(values)
 
     def framed(self, framed: FramedValues) -> DecodedValues:
-        """Read values, each with its writer's schema."""
+        """Read values, each with its writer schema."""
         if self._registry is None:
             return decode_framed(_of_one_schema(framed), self.arrow_type, lambda _: self._own, _is_known)
         return decode_framed(framed, self.arrow_type, self._decoder_of, self._is_known)
@@ -212,7 +213,7 @@ class _AvroReader:
                 lambda: avro.build_decoder(_asked(self._registry, schema_id), self._schema, self._wanted)
             )
             if len(self._kept) >= _MAX_KEPT:
-                # The oldest: ids come in runs.
+                # The oldest one: equal ids mostly follow each other.
                 del self._kept[next(iter(self._kept))]
             self._kept[schema_id] = found
             if not isinstance(found, UnknownSchemaError):
@@ -239,12 +240,12 @@ class _ProtobufReader:
         return self._messages.decode_plain(values)
 
     def framed(self, framed: FramedValues) -> DecodedValues:
-        """Read messages behind the id of their schema."""
+        """Read messages after the id of their schema."""
         return self._messages.decode(framed)
 
 
 def _warn_of_newer(schema_id: SchemaId, reader: RegisteredSchema) -> None:
-    """Say in the log that the fields of a newer schema are left out: registries count their ids upwards."""
+    """Log that the fields of a newer schema are left out: ids of registries increase."""
     known = reader.schema_id
     if reader.subject is not None and isinstance(schema_id, int) and isinstance(known, int) and schema_id > known:
         _LOG.warning(
@@ -268,7 +269,7 @@ def _asked(registry: SchemaRegistry | None, schema_id: SchemaId) -> RegisteredSc
 
 
 def _kept_outcome(build: Callable[[], ValueDecoder]) -> ValueDecoder | UnknownSchemaError:
-    """Return a decoder, or why there is none if that stays so.
+    """Return a decoder, or the lasting reason why there is none.
 
     Raises:
         UnknownSchemaError: the registry has no such schema, which may change.
@@ -282,7 +283,7 @@ def _kept_outcome(build: Callable[[], ValueDecoder]) -> ValueDecoder | UnknownSc
 
 
 def _of_one_schema(framed: FramedValues) -> FramedValues:
-    """Return values as if all had the same schema."""
+    """Return values as if all had one schema."""
     if not framed.ids:
         return framed
     return replace(framed, ids=framed.ids[:1], tails=[b""], places=np.minimum(framed.places, 0))

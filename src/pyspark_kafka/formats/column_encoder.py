@@ -1,4 +1,4 @@
-"""Columns of keys or values to the bytes that Kafka gets: the format, and what stands before each value."""
+"""Encodes columns of keys or values to the bytes of records: the format, and the wire format before each value."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.column_format import ColumnFormat, TypedFormat
     from pyspark_kafka.formats.json.schema_fit import JsonSchemaFit
 
-# Of the column, at a time: it bounds what an encoder makes beside it, and keeps offsets within 32 bits.
+# The size of a part of the column: it limits the memory of an encoder, and keeps offsets within 32 bits.
 _PIECE_BYTES = 32 << 20
-# Of the formats that texts call by another name than the option does.
+# The names of formats in texts, if they differ from the option.
 _NAMES: dict[TypedFormat, str] = {"string": "text", "json": "JSON", "avro": "Avro", "protobuf": "Protobuf"}
-# Of AWS Glue: the version of the wire format, and no compression.
+# AWS Glue: the version of the wire format, without compression.
 _GLUE_MAGIC = b"\x03\x00"
-# Of Confluent's header: a GUID follows.
+# Confluent's header: a GUID follows.
 _HEADER_MAGIC = b"\x01"
 
 
@@ -36,7 +36,7 @@ class _ValueEncoder(Protocol):
 
 
 class ColumnEncoder:
-    """Encodes a column of keys or values. A row that is null has no value: it is a tombstone.
+    """Encodes a column of keys or values. A null row has no value: it is a tombstone.
 
     Runs on: driver, to check that the column's type fits its schema, and executor, once a task; pure computation. Does
     not pickle; the format does.
@@ -51,7 +51,7 @@ class ColumnEncoder:
     Raises:
         SchemaError: the type of the column does not fit the schema, or the format; or the wire format needs an id that
             the schema does not have.
-        MissingDependencyError: the package of the format is not there.
+        MissingDependencyError: the package of the format is not installed.
     """
 
     def __init__(self, column: ColumnFormat, *, is_key: bool = False) -> None:
@@ -63,14 +63,14 @@ class ColumnEncoder:
         self.header = (KEY_HEADER if is_key else VALUE_HEADER, in_header) if in_header else None
 
     def encode(self, array: pa.Array) -> pa.Array:
-        """Return a binary array with a value for each row; null where the row is.
+        """Return a binary array with a value for each row; null for a null row.
 
         Args:
             array: of the type of the column, or with large strings and bytes instead of small ones.
 
         Raises:
             RecordError: a value does not fit, or a text is not UTF-8; its parameters name the row, the field and the
-                reason. Nothing is encoded then. Also if the values together pass 2 GiB; `encode_pieces` returns those.
+                reason. Nothing is encoded then. Also if the values together pass 2 GiB; use `encode_pieces` for them.
         """
         pieces = [piece for _, piece in self.encode_pieces(array)]
         if len(pieces) == 1:
@@ -93,12 +93,12 @@ class ColumnEncoder:
             except RecordError as error:
                 raise self._located(error, piece, start) from error
             if piece.null_count and written.null_count < piece.null_count:
-                # The null of a union in Avro is a value; that of a record in Kafka is none.
+                # The null of a union in Avro is a value; a null in Kafka is not a value.
                 written = pc.if_else(pc.is_valid(piece), written, None)
             yield start, written
 
     def _check_text(self, piece: pa.Array) -> None:
-        """Refuse text that encoders write as it is, and that readers cannot read."""
+        """Refuse text that encoders would write unchanged and readers cannot read."""
         found = find_bad_text(piece) if self._has_text else None
         if found is not None:
             raise _error(
@@ -113,11 +113,11 @@ class ColumnEncoder:
         try:
             return self._encoder.encode(piece, prefix)
         except pa.ArrowInvalid as error:
-            # Its text may hold the value.
+            # Its text may contain the value.
             raise _error(self._name, None, "value", "a value does not fit the type that the schema has") from error
 
     def _located(self, error: RecordError, piece: pa.Array, start: int) -> RecordError:
-        """Return the error with the row, which some encoders do not know of a value in a list."""
+        """Return the error with the row, which some encoders do not know for a value in a list."""
         row = error.parameters.get("row", "")
         found = int(row) if row.isdigit() else self._first_failing(piece)
         reason = error.parameters.get("reason", "it does not fit")
@@ -167,7 +167,7 @@ class _CheckedJsonEncoder:
 
 
 def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
-    """Return what encodes a column, and what stands between the id of the schema and each value."""
+    """Return the encoder of a column, and the bytes between the schema id and each value."""
     if column.format not in WITH_SCHEMA:
         return _plain_encoder(column.format, column.arrow_type), b""
     if column.format == "json":
@@ -191,7 +191,7 @@ def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
         from pyspark_kafka.formats.avro.encoding import AvroEncoder  # noqa: PLC0415 - as above
 
         encoder = AvroEncoder(read_schema(column.schema))
-        # It looks at the types when it encodes: a column that does not fit is found without a row.
+        # It checks the types when it encodes: an empty array is enough to find a column that does not fit.
         encoder.encode(pa.array([], column.arrow_type))
         return encoder, b""
     from pyspark_kafka.formats.protobuf.by_schema import read_message  # noqa: PLC0415 - as above
@@ -209,7 +209,7 @@ def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
         return ProtobufEncoder(descriptor, column.arrow_type), write_glue_index(place)
     found = ProtobufEncoder(descriptor, column.arrow_type)
     if column.framing == "apicurio8" and descriptor.containing_type is None:
-        # Those who read this wire format find a message by its name.
+        # Readers of this wire format find a message by its name.
         return found, write_message_name(descriptor.name)
     return found, write_message_index(_path(descriptor))
 
@@ -223,7 +223,7 @@ def _plain_encoder(name: TypedFormat, kind: pa.DataType) -> _ValueEncoder:
 
 
 def _path(descriptor: Any) -> tuple[int, ...]:
-    """Return the index of a message among those of its file, then in the one around it; see `find_message_at`."""
+    """Return the index of a message in its file, or in its outer message; see `find_message_at`."""
     path = []
     while descriptor is not None:
         around = descriptor.containing_type
@@ -235,7 +235,7 @@ def _path(descriptor: Any) -> tuple[int, ...]:
 
 
 def _frame(column: ColumnFormat, index: bytes) -> tuple[bytes, bytes]:
-    """Return what stands before each value, and the value of its header."""
+    """Return the bytes before each value, and the value of its header."""
     framing = column.framing
     if framing == "none":
         return b"", b""
@@ -244,7 +244,7 @@ def _frame(column: ColumnFormat, index: bytes) -> tuple[bytes, bytes]:
     if framing in numbers and isinstance(schema_id, int):
         return numbers[framing].prefix(schema_id) + index, b""
     if framing == "confluentHeader" and isinstance(schema_id, int):
-        # What readers of headers take as well, of a registry that does not say the GUID of a schema.
+        # Readers of headers accept it too, for a registry that does not return the GUID of a schema.
         return b"", CONFLUENT.prefix(schema_id) + index
     if framing in ("confluentHeader", "glue") and isinstance(schema_id, str):
         raw = _uuid(schema_id)

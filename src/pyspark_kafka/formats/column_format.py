@@ -1,4 +1,4 @@
-"""How the bytes of a column are read as another type, or written from it, as plain data."""
+"""The conversion between the bytes of a column and its type, as plain data."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ WITH_SCHEMA: frozenset[str] = frozenset({"json", "avro", "protobuf"})
 
 @dataclass(frozen=True, slots=True)
 class ColumnFormat:
-    """All that a task needs to read or write a column of keys or values. Plain data that pickles.
+    """The data that a task needs to read or write a column of keys or values. Plain data that pickles.
 
     Attributes:
         format: the format.
         framing: the wire format: `none`, `confluent`, `confluentHeader`, `confluentDual`, `apicurio8`,
             `glue`.
         arrow_type: the type of the column, which may have fewer fields than the schema.
-        schema: what readers read as, and writers write; None where `arrow_type` says it: JSON without a schema.
+        schema: the schema of readers and writers; None for JSON without a schema, which uses `arrow_type`.
         message: the full name of the message, of Protobuf.
-        timestamp_format: the pattern of times, of JSON; None: those of RFC 3339, and what is like them.
+        timestamp_format: the pattern of times, of JSON; None: RFC 3339 and similar forms.
         date_format: the pattern of dates.
     """
 

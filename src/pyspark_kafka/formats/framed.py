@@ -1,4 +1,4 @@
-"""Values of several schemas in one array: each is read with its own, and stands in its own row."""
+"""Values of several schemas in one array: each is read with its schema, into its row."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Whoever makes up ids makes everyone who reads ask for schemas: after this number of questions of one array that found
-# none, or this time with them, ids that would need another question are not looked up.
+# Made-up ids would make all readers ask for schemas. So after this number of failed look-ups of one array,
+# or after this time for them, ids that need another request are not looked up.
 MAX_UNKNOWN = 100
 MAX_UNKNOWN_S = 30.0
 
 
 class ValueDecoder(Protocol):
-    """What reads values of one schema."""
+    """The decoder of one schema."""
 
     arrow_type: pa.DataType
 
@@ -46,29 +46,29 @@ def decode_framed(
 ) -> DecodedValues:
     """Read values, each with the decoder of its schema.
 
-    Runs on: executor; as often blocking as `decoder_of` is.
+    Runs on: executor; blocks when `decoder_of` does.
 
     Args:
         framed: the values with their ids, as `wire_format.read_wire_format` returns them.
-        arrow_type: what all decoders return.
-        decoder_of: as `find_schemas` asks.
-        is_known: as of `find_schemas`.
+        arrow_type: the result type of all decoders.
+        decoder_of: the `look_up` of `find_schemas`.
+        is_known: as in `find_schemas`.
 
     Returns:
-        A row for each value. Bad are, besides those that a decoder names, values without an id, and those whose schema
-        `find_schemas` did not find.
+        A row for each value. In addition to the bad values of the decoders, values without an id and values whose
+        schema was not found are bad.
     """
     values, skipped = framed.values, framed.skipped
     bad = list(framed.bad)
     alone = len(framed.ids) == 1 and not bad
     columns = [pa.nulls(1, arrow_type)]
-    # Where each row stands in the columns one after the other; the first is the null of rows that have no value.
+    # The index of each row in the concatenated columns; the first one is the null of rows without a value.
     found = np.zeros(len(values), np.int64)
     length = 1
     budget = cell_budget()
     for _, rows, decoder in find_schemas(framed, decoder_of, is_known, bad):
         if alone:
-            # All of one schema, the usual case: nothing is moved.
+            # All values have one schema, the usual case: nothing is moved.
             return decoder.decode(values, skipped)
         part = decoder.decode(values.take(pa.array(rows)), skipped, budget)
         bad += [BadValue(int(rows[each.row]), each.reason, each.message) for each in part.bad]
@@ -86,20 +86,20 @@ def find_schemas(
     bad: list[BadValue],
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[SchemaId, Any, _T]]:
-    """Yield the ids of an array with their rows and with what was found for them, those of the most rows first.
+    """Yield the ids of an array with their rows and look-up results, ids with the most rows first.
 
-    Ids that are known are always looked up. The others are until 100 of them were not there, or the questions about
-    these took 30 s: so made-up ids spoil no value of a schema that was seen before, and of others only those with the
+    Known ids are always looked up. Other ids are looked up until 100 of them were not found, or their requests
+    took 30 s. So made-up ids never affect values of a known schema, and of other schemas only the ones with the
     fewest values.
 
-    Runs on: executor; as often blocking as `look_up` is, which is called once for each id.
+    Runs on: executor; blocks when `look_up` does, which is called once for each id.
 
     Args:
         framed: the values with their ids.
-        look_up: returns what there is for an id. Raises `UnknownSchemaError` where the values are at fault; any other
-            error passes, so that an outage of a registry makes no value bad.
-        is_known: whether `look_up` needs no question for an id.
-        bad: takes the values whose schema was not found, or not looked up.
+        look_up: returns the result for an id. Raises `UnknownSchemaError` if the values are at fault; any other
+            error passes, so that an outage of a registry does not make values bad.
+        is_known: whether `look_up` needs no request for an id.
+        bad: receives the values whose schema was not found, or not looked up.
         clock: monotonic seconds; tests pass their own.
     """
     unknown, spent_s = 0, 0.0
@@ -123,7 +123,7 @@ def find_schemas(
 
 
 def _rows_by_id(places: Any) -> list[tuple[int, Any]]:
-    """Return each id of some rows with its rows, those of the most rows first."""
+    """Return each id of some rows with its rows, ids with the most rows first."""
     if len(places) and places.min() == places.max() >= 0:
         return [(int(places[0]), np.arange(len(places)))]
     order = np.argsort(places, kind="stable")

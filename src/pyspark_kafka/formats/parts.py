@@ -15,7 +15,7 @@ def split_by_size(values: pa.Array, max_bytes: int) -> Iterator[tuple[int, pa.Ar
 
     Args:
         values: of any type of strings or bytes.
-        max_bytes: what a slice has at most; one value may have more.
+        max_bytes: the maximum size of a slice; a single value may be larger.
     """
     start = 0
     while start < len(values):
@@ -27,7 +27,7 @@ def split_by_size(values: pa.Array, max_bytes: int) -> Iterator[tuple[int, pa.Ar
 
 
 def concat_parts(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
-    """Return parts as one array; one part as it is.
+    """Return parts as one array; a single part is returned unchanged.
 
     Raises:
         RecordError: a column would pass 2 GiB of text or bytes.

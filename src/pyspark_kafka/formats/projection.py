@@ -1,4 +1,4 @@
-"""The fields of a column, and those that are wanted: a part of them, in another order."""
+"""The projection of a column to its wanted fields: some of them, in any order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def check_projection(found: pa.DataType, wanted: pa.DataType, path: str = "value
     """Raise unless a column of one type can be projected to another.
 
     Raises:
-        SchemaError: a field is wanted that there is not, or as another type than it has.
+        SchemaError: a wanted field does not exist, or has another type.
     """
     if pa.types.is_struct(wanted) and pa.types.is_struct(found):
         for each in wanted:
@@ -51,12 +51,12 @@ def project(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def with_items(column: pa.Array, wanted: pa.DataType, children: pa.Array) -> pa.Array:
-    """Return a list or a map as another type with other items, or pairs of keys and items, as many as it has."""
+    """Return a list or a map as another type, with the same number of other items or pairs."""
     buffers = column.buffers()[:2]
     return pa.Array.from_buffers(wanted, len(column), buffers, column.null_count, column.offset, children=[children])
 
 
-# What Spark has one type for, and formats several. Each holds every value of the other.
+# Types of formats for which Spark has one type. Each holds every value of the other.
 _ALIKE = (pa.types.is_time, pa.types.is_duration, pa.types.is_binary, pa.types.is_string)
 
 
@@ -69,16 +69,16 @@ def _becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def no_such_field(path: str, wanted: pa.DataType) -> SchemaError:
-    """Build the error for a field that is wanted and that there is not."""
+    """Build the error for a wanted field that does not exist."""
     return _no_fit(path, "no such field", wanted)
 
 
 def missing_field(path: str, wanted: str, found: pa.DataType) -> SchemaError:
-    """Build the error for a field that is to be written and that a column does not have.
+    """Build the error for a field that a writer needs and a column lacks.
 
     Args:
         path: of the field.
-        wanted: what has the field, as the subject of a sentence: "Avro's record 'R'".
+        wanted: the owner of the field, as the subject of a sentence: "Avro's record 'R'".
         found: the type of the column.
     """
     has = f"only {listed([repr(each.name) for each in found])}" if found.num_fields else "no field"

@@ -1,4 +1,4 @@
-"""Schemas as a registry has them, and what a registry can be asked."""
+"""Schemas of a registry, and the interface to a registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class NamedSchema:
     """A schema that another refers to.
 
     Attributes:
-        name: what the other calls it: the full name of a type in Avro, the path of an imported file in Protobuf.
+        name: its name in the other schema: the full name of a type in Avro, the path of an imported file in Protobuf.
         text: its text.
     """
 
@@ -27,14 +27,14 @@ class NamedSchema:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema, as a registry or a user gave it. Plain data that pickles.
+    """A schema of a registry or of a user. Plain data that pickles.
 
     Attributes:
         kind: its language.
         text: its text. Of Protobuf: the file, or a FileDescriptorSet in Base64.
-        references: the schemas that it needs, each after those that it needs itself.
-        schema_id: its id; None if it is the user's.
-        subject: the subject that it was looked up by; None if by its id, or if it is the user's.
+        references: the schemas that it needs; each comes after its own references.
+        schema_id: its id; None for a user's schema.
+        subject: the subject of its look-up; None for a look-up by id, or a user's schema.
         version: its version in the subject.
     """
 
@@ -47,26 +47,26 @@ class RegisteredSchema:
 
 
 class UnknownSchemaError(LookupError):
-    """There is definitely no schema with an id, or none that the reader's fits; its text says which."""
+    """No schema has the id, or it does not fit the reader schema; the text names the reason."""
 
     def __init__(self, message: str, reason: Reason = Reason.SCHEMA_ID_NOT_FOUND) -> None:
-        """Say why, as the end of a sentence."""
+        """Take the reason, as the end of a sentence."""
         super().__init__(message)
         self.reason = reason
 
 
 class SchemaRegistry(Protocol):
-    """What a schema registry is asked. Every method may block, up to the registry's deadline.
+    """The interface to a schema registry. Every method may block, up to the registry's deadline.
 
-    Each raises `errors.RegistryError` if the registry does not answer, refuses the login, or answers nonsense: that is
-    never a fault of a record.
+    Each raises `errors.RegistryError` if the registry does not answer, refuses the login, or returns an invalid
+    response: this is never a fault of a record.
     """
 
     def schema_by_id(self, schema_id: SchemaId) -> RegisteredSchema:
         """Return the schema with an id.
 
         Raises:
-            UnknownSchemaError: the registry says that there is none.
+            UnknownSchemaError: the registry returns that it does not exist.
         """
         ...
 
@@ -78,18 +78,18 @@ class SchemaRegistry(Protocol):
         """Return a version of a subject, with its id; None: the latest.
 
         Raises:
-            UnknownSchemaError: the registry says that there is no such subject or version.
+            UnknownSchemaError: the registry returns that the subject or version does not exist.
         """
         ...
 
     def find_id(self, subject: str, schema: RegisteredSchema) -> SchemaId | None:
-        """Return the id that a schema has in a subject; None if the subject does not have it."""
+        """Return the id of a schema in a subject; None if the subject lacks it."""
         ...
 
     def incompatibilities(self, subject: str, schema: RegisteredSchema) -> list[str]:
-        """Return why a schema may not become the subject's next version; nothing if it may, or it is the first."""
+        """Return the reasons why a schema may not be the next version of a subject; empty if it may."""
         ...
 
     def register(self, subject: str, schema: RegisteredSchema) -> SchemaId:
-        """Make a schema the subject's next version, and return its id; return its id if it is one already."""
+        """Register a schema as the next version of a subject, and return its id; an existing version keeps its id."""
         ...

@@ -1,4 +1,4 @@
-"""What decoding an array of values returns: a column, and the values that could not be read."""
+"""The result of decoding an array of values: a column, and the bad values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 
 
 class Reason(str, Enum):
-    """Why a value could not be read, in the words that Databricks has for its `from_avro` and `from_json`."""
+    """The reason of an unreadable value, in the words of Databricks for `from_avro` and `from_json`."""
 
     INCOMPLETE_HEADER = "INCOMPLETE_HEADER"
     INVALID_MAGIC_BYTE = "INVALID_MAGIC_BYTE"
@@ -27,12 +27,12 @@ class Reason(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class BadValue:
-    """A value that could not be read.
+    """An unreadable value.
 
     Attributes:
         row: its row in the array.
         reason: the kind of fault.
-        message: the fault, as the end of a sentence; it repeats nothing of the value.
+        message: the fault, as the end of a sentence, without content of the value.
     """
 
     row: int
@@ -43,7 +43,7 @@ class BadValue:
 class DecodedValues(NamedTuple):
     """A column with a row for each value, and the bad values in the order of their rows.
 
-    The row of a value that is bad, or not there, is null.
+    The row of a bad or missing value is null.
     """
 
     column: pa.Array
@@ -51,9 +51,9 @@ class DecodedValues(NamedTuple):
 
 
 def refuse_lost_times(found: DecodedValues) -> DecodedValues:
-    """Return values without those that have a time or a duration beyond what 64 bits of microseconds hold.
+    """Return values without times and durations that do not fit into 64 bits of microseconds.
 
-    For decoders that make the first or last one there is of such a time.
+    For decoders that return the minimum or maximum for such a time.
     """
     lost = find_values(found.column, _is_time, _lost_times)
     if not lost:
@@ -65,7 +65,7 @@ def refuse_lost_times(found: DecodedValues) -> DecodedValues:
 
 
 def refuse_rows(column: pa.Array, reasons: Mapping[int, str], bad: list[BadValue]) -> pa.Array:
-    """Return a column with nulls in the rows that have a reason, and note those values: their type does not fit."""
+    """Return a column with nulls in the rows with a reason, and note their values as bad: the type does not fit."""
     bad += [BadValue(row, Reason.TYPE_MISMATCH, reason) for row, reason in reasons.items()]
     good = np.ones(len(column), bool)
     good[list(reasons)] = False
@@ -75,17 +75,17 @@ def refuse_rows(column: pa.Array, reasons: Mapping[int, str], bad: list[BadValue
 def find_values(
     column: pa.Array, of_kind: Callable[[pa.DataType], bool], places_in: Callable[[pa.Array], list[int]]
 ) -> dict[int, str]:
-    """Return the rows of a column that have some value at any depth, each with the path of the first field that has it.
+    """Return the rows of a column with a certain value at any depth, each with the path of the first such field.
 
     Args:
         column: of any type.
         of_kind: whether a type may have such values.
-        places_in: returns where an array of such a type has them.
+        places_in: returns the positions of such values in an array of the type.
     """
     found: dict[int, str] = {}
 
     def look(part: pa.Array, rows: Any, path: str) -> None:
-        # Of each item its row; None if each is its own.
+        # The row of each item; None if each item is a row.
         kind = part.type
         if not has_kind(kind, of_kind):
             return
