@@ -14,7 +14,7 @@
 | a file of Maven Central, got once | `maven.py` |
 | a schema registry for a test | `fixtures/registry.py` |
 | a PostgreSQL server | `fixtures/postgres.py` |
-| the driver's look-ups without a cluster | `fixtures/offsets.py` |
+| the driver's look-ups without a cluster, a stream with them | `fixtures/offsets.py` |
 | the kind of a test, from its code | `kinds.py` |
 | its marker; no process from a unit test, no long plain test; the times by kind | `fixtures/kinds.py` |
 | both variants of the record codec | `fixtures/codec.py` |
@@ -53,6 +53,7 @@
 | a local S3 server that counts its calls, and fails some | `fakes/object_store.py` |
 | an address that swallows packets | `fakes/black_hole.py` |
 | a clock that a test sets | `fakes/clock.py` |
+| a value after its way to an executor | `pickled.py` |
 | planted secrets, and where they are found | `canaries.py` |
 | every kind of query with secrets in its options | `programs/secret_queries.py` |
 | a program in a process of its own | `programs/run.py` |

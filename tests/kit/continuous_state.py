@@ -1,4 +1,4 @@
-"""A function that keeps state: a running count by key, of the rows that `kit.continuous.FilesTable` returns."""
+"""Functions that keep state: running counts by key, of the rows of `kit.continuous.FilesTable` and of Kafka."""
 
 from __future__ import annotations
 
@@ -21,3 +21,17 @@ def running_count(rows: pa.RecordBatch, state: StateByKey) -> pa.RecordBatch:
         numbered.append(counts[key])
     state.update(distinct, count=list(counts.values()))
     return pa.RecordBatch.from_arrays([rows.column("file"), rows.column("n"), pa.array(numbered)], schema=COUNTS)
+
+
+def counted(rows: pa.RecordBatch, state: StateByKey) -> pa.RecordBatch:
+    """Return each value, which is a number that rises by key, with the number of records of its key so far."""
+    keys = rows.column("key").to_pylist()
+    distinct = sorted(set(keys))
+    known = state.get(pa.array(distinct)).column("n").to_pylist()
+    counts = {key: count or 0 for key, count in zip(distinct, known, strict=True)}
+    written = []
+    for key, value in zip(keys, rows.column("value").to_pylist(), strict=True):
+        counts[key] += 1
+        written.append(value + b" %d" % counts[key])
+    state.update(pa.array(distinct), n=[counts[key] for key in distinct])
+    return pa.RecordBatch.from_arrays([rows.column("key"), pa.array(written)], ["key", "value"])

@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kit.administration import create_partitions, create_topic, delete_topics
+from kit.continuous_state import counted
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
@@ -27,20 +28,6 @@ from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import ConnectorError, StateError
 
 _KEYS = 7
-
-
-def counted(rows: pa.RecordBatch, state: Any) -> pa.RecordBatch:
-    """Return each value, which is a number that rises by key, with the number of records of its key so far."""
-    keys = rows.column("key").to_pylist()
-    distinct = sorted(set(keys))
-    known = state.get(pa.array(distinct)).column("n").to_pylist()
-    counts = {key: count or 0 for key, count in zip(distinct, known, strict=True)}
-    written = []
-    for key, value in zip(keys, rows.column("value").to_pylist(), strict=True):
-        counts[key] += 1
-        written.append(value + b" %d" % counts[key])
-    state.update(pa.array(distinct), n=[counts[key] for key in distinct])
-    return pa.RecordBatch.from_arrays([rows.column("key"), pa.array(written)], ["key", "value"])
 
 
 def start(

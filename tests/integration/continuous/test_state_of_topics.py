@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kit.administration import create_partitions
+from kit.continuous_state import counted
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
@@ -20,20 +21,6 @@ from pyspark_kafka import continuous
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
-
-
-def numbered(rows: pa.RecordBatch, state: Any) -> pa.RecordBatch:
-    """Return each value, which is a number that rises by key, with the number of records of its key so far."""
-    keys = rows.column("key").to_pylist()
-    distinct = sorted(set(keys))
-    known = state.get(pa.array(distinct)).column("n").to_pylist()
-    counts = {key: count or 0 for key, count in zip(distinct, known, strict=True)}
-    written = []
-    for key, value in zip(keys, rows.column("value").to_pylist(), strict=True):
-        counts[key] += 1
-        written.append(value + b" %d" % counts[key])
-    state.update(pa.array(distinct), n=[counts[key] for key in distinct])
-    return pa.RecordBatch.from_arrays([rows.column("key"), pa.array(written)], ["key", "value"])
 
 
 class Topics:
@@ -79,7 +66,7 @@ def test_counts_never_contradict_over_kills_and_new_partitions(
 
     def noting(rows: pa.RecordBatch, state: Any) -> pa.RecordBatch:
         (pids / str(os.getpid())).touch()
-        return numbered(rows, state)
+        return counted(rows, state)
 
     topics = Topics(bootstrap_servers, make_topic(partitions=4), make_topic(), tmp_path / "checkpoint")
     topics.add(100)

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-import pickle
-from typing import TypeVar
 
 import pyarrow as pa
 import pytest
 
 from kit.fakes.schema_registry import SchemaRegistryServer
+from kit.pickled import copied
 from pyspark_kafka.errors import RegistryError, SchemaError
 from pyspark_kafka.formats import decode, decode_column, encode, encode_column
 
-_T = TypeVar("_T")
 FIRST = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
 SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "n", "type": "int", "default": 5}]}
 COLUMN = pa.array([{"id": 1}, None], pa.struct([("id", pa.int64())]))
-
-
-def copied(function: _T) -> _T:
-    """Return what an executor gets."""
-    found: _T = pickle.loads(pickle.dumps(function))  # noqa: S301 - our own
-    return found
 
 
 def test_values_of_two_schemas_are_read_as_the_latest(schema_registry: SchemaRegistryServer) -> None:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-import pickle
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
+from kit.pickled import copied
 from pyspark_kafka.errors import OptionError, RecordError, SchemaError
 from pyspark_kafka.formats import decode_column, encode_column
 from pyspark_kafka.typed.column_functions import ColumnDecoding
 from pyspark_kafka.typed.read_formats import CORRUPT_TYPE
 
-_T = TypeVar("_T")
 AVRO = json.dumps({"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]})
 SCHEMA = "id BIGINT"
 VALUES = [b'{"id":1}', b"{", None]
-
-
-def copied(function: _T) -> _T:
-    """Return what an executor gets."""
-    found: _T = pickle.loads(pickle.dumps(function))  # noqa: S301 - our own
-    return found
 
 
 def spark(ddl: str) -> StructType:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.fakes.clock import Clock
-from kit.fixtures.offsets import ScriptedOffsets
+from kit.fixtures.offsets import ScriptedOffsets, ranges, stream_of
 from pyspark_kafka.connector import (
     CompositeReadLimit,
     Offset,
@@ -20,9 +20,7 @@ from pyspark_kafka.connector import (
 from pyspark_kafka.errors import OptionError, PlanningError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, KafkaSourceOffset, SpecificTimestamps
-from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -34,23 +32,6 @@ MIN_MAX = CompositeReadLimit((MIN, ReadMaxRows(15)))
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-def stream_of(clock: Clock | None = None, **options: Any) -> KafkaMicroBatchStream:
-    connection = ConnectionOptions((("not-asked", 9092),))
-    return KafkaMicroBatchStream(
-        StreamReadOptions(connection, Subscription("subscribe", ("t",)), **options),
-        SOURCE_SCHEMA,
-        clock=clock or Clock(),
-    )
-
-
-def ranges(stream: KafkaMicroBatchStream, start: Offset, end: Offset) -> list[str]:
-    found = []
-    for partition in stream.planInputPartitions(start, end):
-        assert isinstance(partition, KafkaInputPartition)
-        found.append(str(partition.offset_range))
-    return found
 
 
 @pytest.mark.parametrize(
@@ -72,12 +53,12 @@ def test_the_default_limit_is_what_the_options_say(options: dict[str, Any], expe
 @pytest.mark.parametrize("limit", [MIN, MIN_MAX])
 def test_the_first_batch_of_a_run_does_not_wait(offsets: ScriptedOffsets, clock: Clock, limit: ReadLimit) -> None:
     offsets.logs = {A: (0, 1)}
-    assert stream_of(clock).latestOffset(KafkaSourceOffset({A: 0}), limit) == KafkaSourceOffset({A: 1})
+    assert stream_of(clock=clock).latestOffset(KafkaSourceOffset({A: 0}), limit) == KafkaSourceOffset({A: 1})
 
 
 @pytest.mark.parametrize("limit", [MIN, MIN_MAX])
 def test_a_batch_waits_until_there_are_enough_offsets(offsets: ScriptedOffsets, clock: Clock, limit: ReadLimit) -> None:
-    stream, start = stream_of(clock), KafkaSourceOffset({A: 0, B: 0})
+    stream, start = stream_of(clock=clock), KafkaSourceOffset({A: 0, B: 0})
     offsets.logs = {A: (0, 0), B: (0, 0)}
     stream.latestOffset(start, limit)
     offsets.logs = {A: (0, 6), B: (0, 3)}
@@ -89,7 +70,7 @@ def test_a_batch_waits_until_there_are_enough_offsets(offsets: ScriptedOffsets, 
 
 
 def test_a_batch_waits_no_longer_than_the_delay(offsets: ScriptedOffsets, clock: Clock) -> None:
-    stream, start = stream_of(clock), KafkaSourceOffset({A: 0})
+    stream, start = stream_of(clock=clock), KafkaSourceOffset({A: 0})
     offsets.logs = {A: (0, 0)}
     stream.latestOffset(start, MIN)
     offsets.logs = {A: (0, 1)}
@@ -105,7 +86,7 @@ def test_a_batch_waits_no_longer_than_the_delay(offsets: ScriptedOffsets, clock:
 
 
 def test_a_delay_that_passes_without_records_counts_again(offsets: ScriptedOffsets, clock: Clock) -> None:
-    stream, start = stream_of(clock), KafkaSourceOffset({A: 3})
+    stream, start = stream_of(clock=clock), KafkaSourceOffset({A: 3})
     offsets.logs = {A: (0, 3)}
     for _ in range(2):
         assert stream.latestOffset(start, MIN) == start
@@ -117,7 +98,7 @@ def test_a_delay_that_passes_without_records_counts_again(offsets: ScriptedOffse
 
 
 def test_batch_waits_for_ever_without_a_delay(offsets: ScriptedOffsets, clock: Clock) -> None:
-    stream, start = stream_of(clock), KafkaSourceOffset({A: 0})
+    stream, start = stream_of(clock=clock), KafkaSourceOffset({A: 0})
     offsets.logs = {A: (0, 0)}
     stream.latestOffset(start, ReadMinRows(10))
     offsets.logs = {A: (0, 9)}

@@ -7,38 +7,20 @@ import logging
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kit.costs import processor_s
-from kit.fixtures.offsets import ScriptedOffsets
+from kit.fixtures.offsets import ScriptedOffsets, ranges, stream_of
 from pyspark_kafka.connector import InputPartition, Offset, ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, Latest, RangeEdge, SpecificOffsets
-from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
-from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 ALL = ReadAllAvailable()
-
-
-def stream_of(**options: Any) -> KafkaMicroBatchStream:
-    connection = ConnectionOptions((("not-asked", 9092),))
-    return KafkaMicroBatchStream(
-        StreamReadOptions(connection, Subscription("subscribe", ("t",)), **options), SOURCE_SCHEMA
-    )
-
-
-def ranges(planned: Sequence[InputPartition]) -> list[str]:
-    found = []
-    for partition in planned:
-        assert isinstance(partition, KafkaInputPartition)
-        found.append(str(partition.offset_range))
-    return found
 
 
 @pytest.mark.parametrize(
@@ -162,8 +144,8 @@ def test_other_triggers_look_every_time(offsets: ScriptedOffsets) -> None:
 
 def test_a_batch_has_one_task_for_each_partition_with_something_to_read(offsets: ScriptedOffsets) -> None:
     stream = stream_of()
-    planned = stream.planInputPartitions(KafkaSourceOffset({A: 1, B: 4, C: 0}), KafkaSourceOffset({A: 9, B: 4, C: 2}))
-    assert ranges(planned) == ["t-0 [1, 9)", "t-2 [0, 2)"]
+    start, end = KafkaSourceOffset({A: 1, B: 4, C: 0}), KafkaSourceOffset({A: 9, B: 4, C: 2})
+    assert ranges(stream, start, end) == ["t-0 [1, 9)", "t-2 [0, 2)"]
     # Asked for the ids of topics, as this run has not given that end; never for offsets.
     assert offsets.asked == ["partitions"]
 
@@ -175,15 +157,13 @@ def test_a_batch_that_this_run_has_given_the_end_of_is_planned_without_asking_an
     end = stream.latestOffset(start, ReadAllAvailable())
     offsets.asked.clear()
     # Spark hands the end back as text.
-    assert ranges(stream.planInputPartitions(start, stream.deserializeOffset(end.json()))) == ["t-0 [1, 9)"]
+    assert ranges(stream, start, stream.deserializeOffset(end.json())) == ["t-0 [1, 9)"]
     assert offsets.asked == []
 
 
 def test_a_new_partition_is_read_from_its_beginning(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 9), B: (0, 4)}
-    assert ranges(stream_of().planInputPartitions(KafkaSourceOffset({A: 9}), KafkaSourceOffset({A: 9, B: 4}))) == [
-        "t-1 [0, 4)"
-    ]
+    assert ranges(stream_of(), KafkaSourceOffset({A: 9}), KafkaSourceOffset({A: 9, B: 4})) == ["t-1 [0, 4)"]
 
 
 def test_planning_again_gives_the_same_whatever_the_log_has_now(offsets: ScriptedOffsets) -> None:
@@ -232,10 +212,8 @@ def test_lost_records_are_an_error_or_a_warning_as_the_option_says(
     assert "failOnDataLoss" in str(caught.value)
     assert caplog.records == []
     with caplog.at_level(logging.WARNING):
-        planned = stream_of(fail_on_data_loss=False).planInputPartitions(
-            KafkaSourceOffset(start), KafkaSourceOffset(end)
-        )
-    assert ranges(planned) == tolerated
+        planned = ranges(stream_of(fail_on_data_loss=False), KafkaSourceOffset(start), KafkaSourceOffset(end))
+    assert planned == tolerated
     (warning,) = caplog.records
     assert kind in warning.getMessage()
     assert "t-1" in warning.getMessage()

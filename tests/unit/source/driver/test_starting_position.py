@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.fixtures.offsets import ScriptedOffsets
+from kit.fixtures.offsets import ScriptedOffsets, ranges, stream_of
 from pyspark_kafka.connector import Offset, ReadAllAvailable, ReadMinRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
 from pyspark_kafka.model import TopicPartition
@@ -20,28 +20,10 @@ from pyspark_kafka.offsets import (
     SpecificOffsets,
     SpecificTimestamps,
 )
-from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.input_partition import KafkaInputPartition
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 ALL = ReadAllAvailable()
-
-
-def stream_of(**options: Any) -> KafkaMicroBatchStream:
-    connection = ConnectionOptions((("not-asked", 9092),))
-    return KafkaMicroBatchStream(
-        StreamReadOptions(connection, Subscription("subscribe", ("t",)), **options), SOURCE_SCHEMA
-    )
-
-
-def planned(stream: KafkaMicroBatchStream, start: Offset, end: Offset) -> list[str]:
-    found = []
-    for partition in stream.planInputPartitions(start, end):
-        assert isinstance(partition, KafkaInputPartition)
-        found.append(str(partition.offset_range))
-    return found
 
 
 def logged(stream: KafkaMicroBatchStream, offset: Offset) -> Offset:
@@ -76,17 +58,17 @@ def test_a_first_batch_is_planned_again_although_partitions_were_added_meanwhile
     start = first_run.initialOffset()
     offsets.logs = {A: (0, 12), B: (0, 12)}
     end = first_run.latestOffset(start, ALL)
-    expected = planned(first_run, start, end)
+    expected = ranges(first_run, start, end)
     assert expected[0] == f"t-0 [{first}, 12)"
     added, topic = TopicPartition("t", 2), TopicPartition("u", 0)
     offsets.logs = {A: (0, 12), B: (0, 12), added: (0, 2), topic: (0, 3)}
     second_run = stream_of(starting=starting, fail_on_data_loss=fail_on_data_loss)
     again = second_run.initialOffset()
-    assert planned(second_run, again, logged(second_run, end)) == expected
+    assert ranges(second_run, again, logged(second_run, end)) == expected
     assert caplog.messages == []
     # What is new is read from its beginning by the batch after it.
     after = second_run.latestOffset(logged(second_run, end), ALL)
-    assert planned(second_run, logged(second_run, end), after) == ["t-2 [0, 2)", "u-0 [0, 3)"]
+    assert ranges(second_run, logged(second_run, end), after) == ["t-2 [0, 2)", "u-0 [0, 3)"]
 
 
 def test_a_time_that_has_no_record_any_more_does_not_keep_a_planned_first_batch_from_its_start(
@@ -97,7 +79,7 @@ def test_a_time_that_has_no_record_any_more_does_not_keep_a_planned_first_batch_
     end = first_run.latestOffset(first_run.initialOffset(), ALL)
     later = AtTimestamp(400)
     second_run = stream_of(starting=later)
-    assert planned(second_run, second_run.initialOffset(), logged(second_run, end)) == ["t-0 [4, 10)"]
+    assert ranges(second_run, second_run.initialOffset(), logged(second_run, end)) == ["t-0 [4, 10)"]
     new = stream_of(starting=later)
     start = new.initialOffset()
     with pytest.raises(OptionError, match="NO_OFFSET_FOR_TIMESTAMP"):
@@ -110,7 +92,7 @@ def test_a_partition_that_is_deleted_before_the_first_end_is_still_data_loss(off
     start = stream.initialOffset()
     del offsets.logs[B]
     with pytest.raises(DataLossError, match="PARTITIONS_DELETED"):
-        planned(stream, start, stream.latestOffset(start, ALL))
+        ranges(stream, start, stream.latestOffset(start, ALL))
 
 
 def test_a_run_asks_once_where_to_start(offsets: ScriptedOffsets) -> None:
@@ -128,17 +110,17 @@ def test_a_first_batch_left_uncommitted_is_planned_again_from_where_it_started(o
     offsets.logs = {A: (0, 14), B: (0, 5)}
     end = first_run.latestOffset(start, ALL)
     assert end.json() == '{"t":{"00":10,"0":14,"01":5,"1":5}}'
-    assert planned(first_run, start, end) == ["t-0 [10, 14)"]
+    assert ranges(first_run, start, end) == ["t-0 [10, 14)"]
 
     offsets.logs = {A: (0, 30), B: (0, 9)}
     second_run = stream_of(starting=Latest())
     again = second_run.initialOffset()
     assert again == KafkaSourceOffset({A: 30, B: 9})
-    assert planned(second_run, again, logged(second_run, end)) == ["t-0 [10, 14)"]
+    assert ranges(second_run, again, logged(second_run, end)) == ["t-0 [10, 14)"]
     # What came while no run was there is read next.
     next_end = second_run.latestOffset(logged(second_run, end), ALL)
     assert next_end.json() == '{"t":{"0":30,"1":9}}'
-    assert planned(second_run, logged(second_run, end), next_end) == ["t-0 [14, 30)", "t-1 [5, 9)"]
+    assert ranges(second_run, logged(second_run, end), next_end) == ["t-0 [14, 30)", "t-1 [5, 9)"]
 
 
 def test_an_empty_first_batch_carries_its_start_as_well(offsets: ScriptedOffsets) -> None:
@@ -149,8 +131,8 @@ def test_an_empty_first_batch_carries_its_start_as_well(offsets: ScriptedOffsets
     offsets.logs = {A: (0, 12)}
     second_run = stream_of(starting=Latest())
     # Without the start, an end below the start would look like lost data.
-    assert planned(second_run, second_run.initialOffset(), logged(second_run, end)) == []
-    assert planned(second_run, end, second_run.latestOffset(logged(second_run, end), ALL)) == ["t-0 [10, 12)"]
+    assert ranges(second_run, second_run.initialOffset(), logged(second_run, end)) == []
+    assert ranges(second_run, end, second_run.latestOffset(logged(second_run, end), ALL)) == ["t-0 [10, 12)"]
 
 
 def test_end_without_new_records_is_the_logged_end_of_the_first_batch(offsets: ScriptedOffsets) -> None:
@@ -202,12 +184,12 @@ def test_a_pattern_without_a_match_carries_nothing(offsets: ScriptedOffsets) -> 
     # A topic that comes later is new to the query: from its beginning.
     offsets.logs = {A: (0, 3)}
     end = stream.latestOffset(start, ALL)
-    assert planned(stream, start, end) == ["t-0 [0, 3)"]
+    assert ranges(stream, start, end) == ["t-0 [0, 3)"]
 
 
 def test_start_is_kept_in_the_checkpoint_and_offsets_stay_plain(offsets: ScriptedOffsets, tmp_path: Path) -> None:
     offsets.logs = {A: (0, 10)}
-    options = {"starting": Latest(), "checkpoint_location": str(tmp_path), "source_index": 1}
+    options: dict[str, Any] = {"starting": Latest(), "checkpoint_location": str(tmp_path), "source_index": 1}
     first_run = stream_of(**options)
     assert first_run.initialOffset() == KafkaSourceOffset({A: 10})
     assert (tmp_path / "sources" / "1" / "0").read_bytes() == b'\0v1\n{"t":{"0":10}}'
@@ -218,7 +200,7 @@ def test_start_is_kept_in_the_checkpoint_and_offsets_stay_plain(offsets: Scripte
     assert start == KafkaSourceOffset({A: 10})
     end = second_run.latestOffset(start, ALL)
     assert end.json() == '{"t":{"0":14}}'
-    assert planned(second_run, start, end) == ["t-0 [10, 14)"]
+    assert ranges(second_run, start, end) == ["t-0 [10, 14)"]
 
 
 def test_kept_start_takes_precedence_over_changed_options(offsets: ScriptedOffsets, tmp_path: Path) -> None:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from kit.pickled import copied
 from pyspark_kafka.errors import OptionError, RecordError
 from pyspark_kafka.formats import decode_udf, encode_udf
 from pyspark_kafka.spark.udfs.values import ArrayDecoding, ArrayEncoding, OnBadValue
 from pyspark_kafka.typed.value_plans import plan_encoding, plan_values
 
-_T = TypeVar("_T")
 NOTHING: dict[str, Any] = dict.fromkeys(("framing", "message", "registry", "subject", "schema_version"))
 VALUES = pa.array([b'{"id":1}', b"{", None])
-
-
-def copied(function: _T) -> _T:
-    """Return what an executor gets."""
-    found: _T = pickle.loads(pickle.dumps(function))  # noqa: S301 - our own
-    return found
 
 
 def decoding(on_bad: OnBadValue) -> ArrayDecoding:
