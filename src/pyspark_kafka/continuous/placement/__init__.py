@@ -1,7 +1,8 @@
-"""Where the tasks of a continuous query run.
+"""The placement of the tasks of a continuous query.
 
-`job` is the Spark job that holds them, `slots` how many can run at the same time, `sessions` the address at which they
-reach the driver.
+`job` is the Spark job of the tasks, `slots` the number that can run at the same time, `sessions` the address of the
+driver.
 
-Invariant: what depends on the kind of a session, classic or Connect, is here. Layer: continuous, below `query`.
+Invariant: everything that depends on the kind of a session, classic or Connect, is here. Layer: continuous, below
+`query`.
 """

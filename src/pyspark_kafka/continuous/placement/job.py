@@ -1,4 +1,4 @@
-"""The Spark job that holds the tasks of a run: started, watched, and ended."""
+"""The Spark job of the tasks of a run: started, watched, and ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-# A cancelled job ends at once, whatever its tasks do.
+# A cancelled job ends immediately, whatever its tasks do.
 _CANCEL_SECONDS = 2.0
 
 
@@ -31,7 +31,7 @@ class TasksJob:
     Args:
         spark: the session.
         plan: of the run.
-        on_end: called once on that thread when the job has ended: None, or why it failed.
+        on_end: called once on that thread when the job has ended: None, or its error.
     """
 
     def __init__(self, spark: SparkSession, plan: TaskPlan, on_end: Callable[[BaseException | None], None]) -> None:
@@ -46,9 +46,9 @@ class TasksJob:
         self._thread.start()
 
     def end(self, seconds: float) -> bool:
-        """Wait for the end of the job; cancel it when the time is over. Return whether it needed no cancelling.
+        """Wait for the end of the job; cancel it when the time is over. Return whether it ended without that.
 
-        A job that Spark keeps for slots that are missing cannot be cancelled. If it starts later, its tasks find no
+        A job that waits in Spark for missing slots cannot be cancelled. If it starts later, its tasks find no
         driver, and end.
         """
         self._thread.join(seconds)

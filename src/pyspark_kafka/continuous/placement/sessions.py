@@ -1,4 +1,4 @@
-"""What kind a session is, whether it can run a continuous query, and where executors find its driver."""
+"""The kind of a session, its ability to run a continuous query, and the address of its driver for executors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_session(spark: SparkSession) -> None:
     """Check that a session can run tasks that must all run at the same time.
 
     Raises:
-        CapabilityError: its executors come and go with the load, for which Spark refuses such a job.
+        CapabilityError: it has dynamic allocation, with which Spark refuses such a job.
     """
     dynamic = (spark.conf.get("spark.dynamicAllocation.enabled", "false") or "").lower() == "true"
     master = spark.conf.get("spark.master", "") or ""
@@ -31,7 +31,7 @@ def check_session(spark: SparkSession) -> None:
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return whether a session is that of a client of Spark Connect; both kinds have the same attributes."""
+    """Return whether a session belongs to a client of Spark Connect; both kinds have the same attributes."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 

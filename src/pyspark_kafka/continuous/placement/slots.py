@@ -1,4 +1,4 @@
-"""How many tasks a session's executors can run at the same time."""
+"""The number of tasks that a session's executors can run at the same time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SPLITS = re.compile(r"splits=(?:Some\()?([0-9]+)")
 
 
 class TaskSlots:
-    """The slots of a session, whoever uses them: cores of its executors that are there now, by cores a task.
+    """All slots of a session: the cores of its present executors, divided by the cores of a task.
 
-    No job is needed to count them, so it takes a few milliseconds, also where other jobs hold every slot.
+    The count needs no job, so it takes a few milliseconds, even if other jobs use every slot.
 
-    Runs on: driver, or the client of Spark Connect; blocks for an answer of the JVM or of the server.
+    Runs on: driver, or the client of Spark Connect; blocks on the JVM or on the server.
 
     Args:
         spark: the session.
@@ -33,13 +33,13 @@ class TaskSlots:
 
     @property
     def are_exact(self) -> bool:
-        """Return whether it is Spark that counts: on classic Spark only."""
+        """Return whether Spark itself counts: on classic Spark only."""
         return self._is_classic
 
     def count(self) -> int:
-        """Return how many there are, busy or free; 0 while there is no executor.
+        """Return their number, busy or free; 0 without an executor.
 
-        Spark Connect tells only by how many tasks it divides rows, which is at least 2 on a cluster.
+        Spark Connect only reveals the number of tasks into which it divides rows, at least 2 on a cluster.
 
         Raises:
             ContinuousQueryError: the session has ended.
@@ -50,7 +50,7 @@ class TaskSlots:
         return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
 
     def count_free(self) -> int:
-        """Return how many no task runs in; 0 on Connect, where nobody tells."""
+        """Return the number of free slots; 0 on Connect, which does not reveal it."""
         if not self._is_classic:
             return 0
         # The status of stages, which is public, lags by up to ten seconds.
@@ -61,9 +61,9 @@ class TaskSlots:
         return self.count() - busy
 
     def count_executors(self) -> int:
-        """Return how many executors there are now; 0 on Connect, where nobody tells.
+        """Return the number of executors; 0 on Connect, which does not reveal it.
 
-        In local mode the driver is the executor; elsewhere Spark counts it besides them.
+        In local mode the driver is the executor; elsewhere Spark counts it in addition.
         """
         if not self._is_classic:
             return 0
@@ -85,7 +85,7 @@ class TaskSlots:
         found = _SPLITS.search(plan)
         if found is not None:
             return int(found[1])
-        # Another form of the plan. As many rows as are divided by any number of cores.
+        # Another form of the plan: a number of rows that any number of cores divides.
         from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's custom
 
         return int(self._spark.range(0, 1_000_000).select(F.spark_partition_id()).distinct().count())
@@ -96,21 +96,21 @@ class TaskSlots:
 
 
 class SlotWatch:
-    """Says when a run is to be planned again because there are other slots than it was planned for.
+    """Decides when a run is planned again because the number of slots has changed.
 
-    Tasks that Spark cannot start, as slots are gone, wait in vain: at once. More tasks are worth the pause of a restart
-    if slots were free twice in a row; those that other jobs use would make the query wait. Without clock and thread.
+    Immediately, if slots are missing: Spark cannot start the tasks. For more tasks, only if slots were free in two
+    consecutive checks, because slots that other jobs use would make the query wait. Without clock and thread.
 
     Args:
         slots: of the session.
         tasks: how many the run has.
         now: when the run began, in monotonic seconds.
-        limit: how many tasks the user wants at most; None for as many as there are slots.
-        wants_more: whether more tasks would have something to do.
+        limit: the user's maximum number of tasks; None for the number of slots.
+        wants_more: whether more tasks would have work.
 
     Attributes:
         tasks: how many the run has.
-        due_at: when to look next, in monotonic seconds.
+        due_at: the time of the next check, in monotonic seconds.
     """
 
     _STARTING_SECONDS = 1.0
@@ -121,12 +121,12 @@ class SlotWatch:
         self.tasks = tasks
         self._slots = slots
         self._wants_more = wants_more and slots.are_exact and (limit is None or tasks < limit)
-        # A user who names a number may know better than a count that is not exact.
+        # The count is not exact: a number that the user sets takes precedence.
         self._watches_start = slots.are_exact or limit is None
         self._were_free = False
 
     def look(self, now: float, *, is_running: bool) -> bool:
-        """Look now, and return whether the run is to be planned again.
+        """Check now, and return whether to plan the run again.
 
         Args:
             now: in monotonic seconds.
@@ -146,5 +146,5 @@ class SlotWatch:
         return were_free and self._were_free
 
     def free(self) -> int | None:
-        """Return how many slots no task runs in; None if that is not known."""
+        """Return the number of free slots; None if unknown."""
         return max(0, self._slots.count_free()) if self._slots.are_exact else None

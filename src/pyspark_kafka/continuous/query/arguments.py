@@ -31,7 +31,7 @@ KAFKA = "pyspark_kafka"
 
 
 def table_of(source: str | Table) -> Table:
-    """Return a table, by its name if it is Kafka; Spark knows names of others, and does not tell them.
+    """Return a table, by its name if it is Kafka; Spark does not reveal the tables behind other names.
 
     Raises:
         OptionError: the name differs.
@@ -53,7 +53,7 @@ def table_of(source: str | Table) -> Table:
 
 
 def text_of(value: Any) -> str:
-    """Return the value of an option as Spark passes it on."""
+    """Return the value of an option in Spark's text form."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -74,11 +74,11 @@ def interval_ms(text: str, problem: str | None = None, *, minimum: int = 1) -> i
 
     Args:
         text: the interval.
-        problem: what the error says; that it is not a length of an epoch if None.
+        problem: the text of the error; None: it is not a length of an epoch.
         minimum: of the number.
 
     Raises:
-        OptionError: it is none, or is below `minimum`.
+        OptionError: it is not an interval, or is below `minimum`.
     """
     found = _INTERVAL.fullmatch(text) if isinstance(text, str) else None
     unit = None if found is None else _UNITS_MS.get(found[2].lower())

@@ -1,4 +1,4 @@
-"""The methods of a continuous query, as Spark's readers have them: what is read, and the functions."""
+"""The methods of a continuous query, with the names of Spark's readers: the source, and the functions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _former(name: str, method: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 class ContinuousReader(SparkNames):
-    """What is read: a format and its options.
+    """The source of a query: a format and its options.
 
     Runs on: driver, or the client of Spark Connect.
 
@@ -77,7 +77,7 @@ class ContinuousReader(SparkNames):
         self._options = CaseInsensitiveDict()
 
     def format(self, source: str | Table) -> ContinuousReader:
-        """Set what is read: "pyspark_kafka", or a table that names the capability `CONTINUOUS_READ`."""
+        """Set the source: "pyspark_kafka", or a table that names the capability `CONTINUOUS_READ`."""
         self._table = table_of(source)
         return self
 
@@ -125,8 +125,8 @@ class ContinuousFrame(FramePlan, SparkNames):
     def mapInArrow(self, func: ArrowFunction, schema: Schema) -> ContinuousFrame:
         """Apply a function from iterator to iterator of Arrow batches, with the signature of Spark's `mapInArrow`.
 
-        Runs on executors, once for each epoch and lane: the iterator ends with the epoch, so that nothing that the
-        function holds back is lost. It must read its input to the end. Must pickle, as every function of Spark.
+        Runs on executors, once for each epoch and lane: the iterator ends with the epoch, so that rows that the
+        function keeps back are not lost. It must read its input to the end. Must pickle, as every function of Spark.
 
         Args:
             func: the function.
@@ -142,7 +142,7 @@ class ContinuousFrame(FramePlan, SparkNames):
 
         Args:
             func: the function.
-            schema: the columns of the batches that it returns; those that it takes if None.
+            schema: the columns of the batches that it returns; None: the columns of its input.
         """
         made = self.schema if schema is None else as_arrow_schema(schema)
         return self._with(MapBatches(func, made), made)
@@ -172,17 +172,18 @@ class ContinuousFrame(FramePlan, SparkNames):
                 key; `state.update(keys, column=array, …)` sets them; `state.remove(keys)` removes them.
             schema: the columns of the batches that it returns.
             state_schema: the columns of a value: booleans, integers, floats, dates, timestamps, strings, binaries.
-            ttl: how long a value stays after its last update, such as "1 hour", by the clocks of the executors; None
-                keeps it until it is removed.
-            timeMode: which clock timers wait for: "ProcessingTime" for that of the executor, "EventTime" for the
+            ttl: the time for which a value stays after its last update, such as "1 hour", by the clocks of the
+                executors; None keeps it until it is removed.
+            timeMode: the clock of the timers: "ProcessingTime" for the clock of the executor, "EventTime" for the
                 watermark of `withWatermark`; "None" for no timers. Case does not matter.
             handleExpiredTimer: `(timers, state) -> rows`, with the columns of `schema`; None for no rows. `timers` is
                 a batch with the columns key and expiryTimeInMs, in the order of the times.
-            handleLateRows: `(rows) -> rows`, with the columns of `schema`: of rows whose time is below the watermark,
-                which `func` does not get. `lambda rows: None` drops them, as Spark does. With "EventTime" only.
+            handleLateRows: `(rows) -> rows`, with the columns of `schema`. It gets the rows with a time below the
+                watermark, which `func` does not get. `lambda rows: None` drops them, as Spark does. Only with
+                "EventTime".
 
         Raises:
-            CapabilityError: the step comes after one of `mapInArrow`, which may hold rows back.
+            CapabilityError: the step comes after a `mapInArrow`, which may keep rows back.
             SchemaError: a column of the state has a type that cannot be kept, or the column of the watermark is gone.
             OptionError: `ttl` is not a span of time, `timeMode` is unknown, or a function or the watermark is missing
                 for it, or has no meaning with it.

@@ -1,4 +1,4 @@
-"""Which failures of a continuous query are followed by another run, and after which pause. Pure: no clock."""
+"""Restarts of a continuous query: the failures that lead to another run, and the pauses before it. Pure: no clock."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from pyspark_kafka.errors import CheckpointError
 if TYPE_CHECKING:
     from pyspark_kafka.continuous.run.plan import RestartPauses
 
-# As long as brokers may be away by default (`outageTimeout`).
+# The default of `outageTimeout`, for brokers.
 CHECKPOINT_OUTAGE_S = 600.0
 _OUTAGES = frozenset({"CHECKPOINT_IO", "CHECKPOINT_GONE"})
 
 
 class FailureLimit:
-    """The failures of a query in a row, and how many it may have.
+    """The consecutive failures of a query, and their maximum.
 
-    Failures are counted. An outage of the checkpoint is timed instead: its files fail again within milliseconds, so a
-    number of attempts would say little about how long it has lasted.
+    Failures are counted. An outage of the checkpoint is timed instead: its files fail again within milliseconds, so the
+    number of attempts is not a measure of its duration.
 
     Args:
-        max_failures: failures in a row after which the query still starts again; with 0 no failure is followed by a
-            start.
+        max_failures: the number of consecutive failures after which the query still starts again; 0: no restarts.
         pauses: between a failure and the next start.
     """
 
@@ -34,15 +33,15 @@ class FailureLimit:
         self._told = ""
 
     def advanced(self) -> None:
-        """Record that rows were committed: the next failure is the first one in a row."""
+        """Record that rows were committed: the next failure is the first again."""
         self._failures = self._outage_failures = 0
         self._outage_since = None
 
     def failed(self, failure: BaseException, now: float) -> float | None:
-        """Record a failure, and return the pause in seconds before the next start; None if there is to be none.
+        """Record a failure, and return the pause in seconds before the next start; None without a next start.
 
         Args:
-            failure: why the run ended.
+            failure: the error of the run.
             now: in monotonic seconds.
         """
         if self._max_failures and _is_outage_of_checkpoint(failure):
@@ -59,7 +58,7 @@ class FailureLimit:
         return None if self._failures > self._max_failures else self._pauses.after(self._failures)
 
     def describe(self) -> str:
-        """Return how near the limit the last failure is, for the log."""
+        """Return the distance of the last failure to the limit, for the log."""
         return self._told
 
 

@@ -1,4 +1,4 @@
-"""The rows of a continuous query as a plan: what is read, and the functions. Pure."""
+"""The rows of a continuous query as a plan: its source, and its functions. Pure."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FramePlan:
-    """What a continuous query reads, and the functions of its rows.
+    """The source of a continuous query, and the functions of its rows.
 
     Attributes:
         spark: the session.
-        table: what is read.
+        table: the source.
         options: of the read.
         schema: the columns after all functions.
         steps: the functions.
-        loaded: the columns before them, as they were when the read was loaded: a schema registry may have others by
-            now. None: to be asked of the table.
+        loaded: the columns before the functions at the time of `load`; a schema registry may have other columns by
+            now. None: the columns of the table.
         watermark: the column with the time of a row, and how many milliseconds late a row may be; None without
             `withWatermark`.
     """
@@ -50,7 +50,7 @@ class FramePlan:
 
     @property
     def used_schema(self) -> pa.Schema:
-        """The columns that the query reads: those of a `select` that comes first, or all."""
+        """The columns that the query reads: the columns of a leading `select`, or all."""
         schema = self.read_schema
         first = self.steps[0] if self.steps else None
         return pa.schema([schema.field(name) for name in first.columns]) if isinstance(first, Select) else schema
@@ -59,7 +59,7 @@ class FramePlan:
         """Return the steps of a query, one a line, the sink first. Options are left out: some are secrets.
 
         Args:
-            sink: the name of the table that is written.
+            sink: the name of the sink's table.
             plan: of the query.
         """
         lines = [f"write {sink}: {_columns(self.schema)}"]

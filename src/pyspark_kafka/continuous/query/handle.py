@@ -1,4 +1,4 @@
-"""What a user holds of a continuous query that runs: the methods of Spark's `StreamingQuery`."""
+"""The handle of a started continuous query, with the methods of Spark's `StreamingQuery`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.reports.events import QueryNames
     from pyspark_kafka.continuous.reports.progress import ProgressLog
 
-# A second `stop` waits no longer, even if Spark or the sink do not answer.
+# The maximum wait of a second `stop`, even if Spark or the sink do not respond.
 _GIVE_UP_SECONDS = 15.0
 # A run takes 30 s at most to end its epoch, and some seconds to end its tasks.
 _STOP_SECONDS = 40.0
@@ -45,7 +45,7 @@ class ContinuousQuery:
 
     @property
     def name(self) -> str | None:
-        """Return the name that the user gave; None for none."""
+        """Return the name of the query; None without a name."""
         return self._names.name
 
     @property
@@ -55,39 +55,39 @@ class ContinuousQuery:
 
     @property
     def status(self) -> dict[str, Any]:
-        """Return what the query does now: `message`, `isDataAvailable`, `isTriggerActive`."""
+        """Return the current activity of the query: `message`, `isDataAvailable`, `isTriggerActive`."""
         reading = self._runner.is_reading
         return {"message": self._runner.message, "isDataAvailable": reading, "isTriggerActive": reading}
 
     @property
     def lastProgress(self) -> StreamingQueryProgress | None:
-        """Return the newest epoch that is committed; None before the first.
+        """Return the newest committed epoch; None before the first.
 
-        It has what Spark's own reports have, and `latencyMs`, `commitLatencyMs`, `latencySince`, `epochIntervalMs` and
-        `epochIntervalReason`; see docs/monitoring.md.
+        It has the members of Spark's own reports, and `latencyMs`, `commitLatencyMs`, `latencySince`, `epochIntervalMs`
+        and `epochIntervalReason`; see docs/monitoring.md.
         """
         return self._progress.last
 
     @property
     def recentProgress(self) -> list[StreamingQueryProgress]:
-        """Return the last 100 epochs that are committed, oldest first."""
+        """Return the last 100 committed epochs, oldest first."""
         return self._progress.recent
 
     def exception(self) -> BaseException | None:
-        """Return why the query ended; None if it runs, or was stopped."""
+        """Return the error that ended the query; None if it runs, or was stopped."""
         return self._runner.failure
 
     def stop(self) -> None:
-        """End the epoch that runs, commit it, and end the query. Blocks; at most about 40 seconds.
+        """End the current epoch, commit it, and end the query. Blocks; at most about 40 seconds.
 
-        Outages that are waited out end with the call. If a commit, the checkpoint or Spark does not respond within that
-        time, the query ends without it: `status` says that it is not known whether the last epoch was committed, which
-        the next start finds out.
+        The call ends waits for outages. If a commit, the checkpoint or Spark does not respond within that
+        time, the query ends without it: `status` reports that the last epoch is in doubt, and the next start finds out
+        whether it was committed.
 
         May be called in a signal handler. A second call that comes in the meantime, from another thread or for a second
         signal, does not wait for the epoch: it is aborted, and both calls return within some seconds. An exception that
-        interrupts the call is raised at once, and the epoch is aborted as well. Its rows are read again by the next
-        start.
+        interrupts the call is raised immediately, and the epoch is aborted as well. The next start reads its rows
+        again.
         """
         if self._runner.is_stopping:
             self._runner.give_up()
@@ -112,8 +112,8 @@ class ContinuousQuery:
         """From now on, end the query at Ctrl-C (SIGINT) and at SIGTERM as `stop` does; `awaitTermination` then returns.
 
         One signal ends all queries of the program that have called it. A second signal has the effect that signals had
-        before the first call. Without this method, Ctrl-C on classic Spark cancels all jobs of the session, those of
-        the query as well: the epoch that runs may then be read again.
+        before the first call. Without this method, Ctrl-C on classic Spark cancels all jobs of the session, including
+        the query's job: the current epoch may then be read again.
 
         Runs on: the main thread, after the session was made; does not block.
 
@@ -126,7 +126,7 @@ class ContinuousQuery:
         """Wait for the end of the query.
 
         Args:
-            timeout: seconds; None waits for ever.
+            timeout: seconds; None waits forever.
 
         Returns:
             With a timeout, whether the query has ended; without one, None.
@@ -141,10 +141,11 @@ class ContinuousQuery:
         return None if timeout is None else ended
 
     def processAllAvailable(self) -> None:
-        """Wait until everything that is readable now is committed. It can wait for ever if rows keep coming.
+        """Wait until everything that is readable now is committed. It can wait forever if rows keep arriving.
 
         Raises:
-            ConnectorError: why the query ended; or why the source could not say where rows end: the query continues.
+            ConnectorError: the error that ended the query; or the error of the source's look-up of ends: the query
+                continues.
         """
         self._runner.wait_until_idle()
         self._raise_failure()

@@ -38,16 +38,16 @@ _TELL_SECONDS = 5.0
 class QueryRunner:
     """Runs a continuous query on a thread of its own until it is stopped or fails for good.
 
-    Runs on: driver, or the client of Spark Connect. Its thread alone talks to stream, sink and checkpoint.
+    Runs on: driver, or the client of Spark Connect. Only its thread calls the stream, the sink and the checkpoint.
 
     Args:
         spark: the session.
-        plan: what the query does.
-        files: its checkpoint, as the logs of Spark.
-        epochs: its checkpoint, as this engine writes it.
-        names: who it is.
-        progress: takes an entry for each epoch.
-        on_end: called once when the query has ended: None, or why it failed.
+        plan: the plan of the query.
+        files: its checkpoint, for the logs of Spark.
+        epochs: its checkpoint, for the files of this engine.
+        names: its ids and names.
+        progress: receives an entry for each epoch.
+        on_end: called once when the query has ended: None, or its error.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class QueryRunner:
         self._failure: BaseException | None = None
         # Whether the lanes of a run have read.
         self._has_read = False
-        # What a query that was asked to stop has left, as a sentence; empty if its last epoch was committed.
+        # The unfinished work of a stopped query, as a sentence; empty if its last epoch was committed.
         self._left = ""
-        # Taken by who tells the end: the thread of the query, or who does not wait for it any longer.
+        # Held by the reporter of the end: the thread of the query, or a caller that no longer waits for it.
         self._end_is_told = threading.Lock()
         self._thread = threading.Thread(target=self._work, name=f"continuous-query-{names.id[:8]}", daemon=True)
 
@@ -87,12 +87,12 @@ class QueryRunner:
 
     @property
     def failure(self) -> BaseException | None:
-        """Return why the query ended; None if it runs or was stopped."""
+        """Return the error that ended the query; None if it runs or was stopped."""
         return self._failure
 
     @property
     def message(self) -> str:
-        """Return what the query does now, in a sentence."""
+        """Return the current activity of the query, as a sentence."""
         return self._control.message
 
     @property
@@ -105,7 +105,7 @@ class QueryRunner:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask for the end: the epoch that runs is ended and committed."""
+        """Ask for the end: the current epoch is ended and committed."""
         self._control.stop_asked.set()
         self._control.wake()
 
@@ -115,7 +115,7 @@ class QueryRunner:
         return self.is_active and self._control.stop_asked.is_set()
 
     def give_up(self) -> None:
-        """Ask for the end at once: the epoch that runs is aborted, and its rows are read again by the next start."""
+        """Ask for the immediate end: the current epoch is aborted, and the next start reads its rows again."""
         self._control.give_up.set()
         self.stop()
 
@@ -129,17 +129,17 @@ class QueryRunner:
         Returns:
             Whether it has ended.
         """
-        # Not by the event: the wait that was interrupted may hold its lock.
+        # Not by the event: the interrupted wait may hold its lock.
         until = time.monotonic() + seconds
         while self.is_active and time.monotonic() < until:
             time.sleep(_HANDLER_LOOK_SECONDS)
         return not self.is_active
 
     def abandon(self) -> None:
-        """End the query though its thread waits for a commit, a checkpoint, a broker or Spark that does not respond.
+        """End the query even if its thread waits for a commit, a checkpoint, a broker or Spark without a response.
 
-        The thread is left behind: it starts nothing new when its call returns, and the next start of the query fences
-        whatever it may still write.
+        The thread is abandoned: it starts nothing new when its call returns, and the next start of the query fences
+        its writes.
         """
         waits_for = self._control.message
         self._left = f"Stopped; it is not known whether the last epoch was committed, after a wait in: {waits_for}"
@@ -160,7 +160,7 @@ class QueryRunner:
 
     def _work(self) -> None:
         try:
-            # An outage that is waited out while the query recovers or plans ends with the query.
+            # The end of the query also ends a wait for an outage during recovery or planning.
             with interrupted_by(self._control.stop_asked):
                 self._run_until_stopped()
         except BaseException as error:  # noqa: BLE001 - the handle raises it
@@ -185,7 +185,7 @@ class QueryRunner:
             self._control.message = "Terminated with exception"
         else:
             self._control.message = self._left or "Stopped"
-        # Who has waited for the end finds it told.
+        # Threads that wait for the end find it reported.
         try:
             self._on_end(self._failure)
         finally:
@@ -231,7 +231,7 @@ class QueryRunner:
             self._control.stop_asked.wait(pause)
 
     def _run_once(self) -> tuple[BaseException | None, bool, bool]:
-        """Recover, plan and run; return why the run failed, whether the query is at its end, whether it advanced."""
+        """Recover, plan and run; return the error of the run, whether the query is at its end, whether it advanced."""
         run: QueryRun | None = None
         try:
             run = QueryRun(self._context, self._commits.resume())
@@ -246,7 +246,7 @@ class QueryRunner:
         return run.failure, run.is_at_end, run.has_advanced
 
     def _stopped_with(self, failure: BaseException) -> None:
-        # The traceback is for those who look into the log.
+        # The traceback is for readers of the log.
         self._left = "Stopped; the last epoch was not committed: " + str(failure).partition("\n")[0]
         _LOG.warning("Continuous query %s was stopped, and its last epoch failed: %s", self._names.id, failure)
         self._commits.end_transactions()

@@ -1,4 +1,4 @@
-"""The continuous queries of this process: what `spark.streams` is for Spark's own."""
+"""The continuous queries of this process, like `spark.streams` for Spark's own."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class ContinuousQueryManager:
-    """The continuous queries that this process has started, of all its sessions, and who listens to them.
+    """The continuous queries that this process has started, of all its sessions, and their listeners.
 
     Runs on: driver, or the client of Spark Connect; its methods may be called from any thread.
 
     Args:
-        bus: where listeners are.
+        bus: has the listeners.
 
     Source: Spark `pyspark.sql.streaming.StreamingQueryManager`.
     """
@@ -29,7 +29,7 @@ class ContinuousQueryManager:
         self._bus = bus
         self._changed = threading.Condition()
         self._active: dict[str, ContinuousQuery] = {}
-        # The first query that has ended since `resetTerminated`, and why it failed.
+        # The first query that has ended since `resetTerminated`, and its error.
         self._ended = False
         self._failure: BaseException | None = None
 
@@ -47,20 +47,20 @@ class ContinuousQueryManager:
         """Wait until a query has ended, now or since `resetTerminated`.
 
         Args:
-            timeout: seconds; None waits for ever.
+            timeout: seconds; None waits forever.
 
         Returns:
             With a timeout, whether a query has ended; without one, None.
 
         Raises:
-            ConnectorError: why the first query that has failed since then failed.
+            ConnectorError: the error of the first query that has failed since then.
         """
         if timeout is not None and timeout <= 0:
             raise ValueError(f"timeout must be a positive number of seconds, not {timeout}")
         until = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             while not self._ended:
-                # Not longer at once: a wait without an end cannot be interrupted on Windows.
+                # In short waits: an endless wait cannot be interrupted on Windows.
                 left = 60.0 if until is None else until - time.monotonic()
                 if left <= 0:
                     break
@@ -77,8 +77,8 @@ class ContinuousQueryManager:
     def addListener(self, listener: StreamingQueryListener) -> None:
         """Call a listener for every continuous query of this process, with PySpark's own events.
 
-        `onQueryStarted` is called before `start()` returns, the others on a thread of their own. A listener that raises
-        is logged; one that is slow delays no query, and loses the oldest events when 1,000 wait for it.
+        `onQueryStarted` is called before `start()` returns, the others on a thread of their own. An error of a listener
+        is logged. A slow listener does not delay a query, and loses the oldest events if more than 1,000 are pending.
 
         Args:
             listener: as `spark.streams.addListener` takes it.
@@ -86,16 +86,16 @@ class ContinuousQueryManager:
         self._bus.add(listener)
 
     def removeListener(self, listener: StreamingQueryListener) -> None:
-        """Call a listener no more. Blocks until it has the events that are pending, at most 60 s."""
+        """Remove a listener. Blocks until it has the pending events, at most 60 s."""
         self._bus.remove(listener)
 
     def began(self, query: ContinuousQuery) -> None:
-        """Take note of a query that starts. For the engine."""
+        """Note the start of a query. For the engine."""
         with self._changed:
             self._active[query.runId] = query
 
     def ended(self, query: ContinuousQuery, failure: BaseException | None) -> None:
-        """Take note of a query that has ended. For the engine."""
+        """Note the end of a query. For the engine."""
         with self._changed:
             self._active.pop(query.runId, None)
             self._ended = True

@@ -19,8 +19,8 @@ _SHOWN_ID = 8
 class ProgressLine:
     """Shows a query until it ends, on a thread of its own.
 
-    On a terminal the line is redrawn. Elsewhere, such as in a log, it is a line for each second in which something was
-    committed or the state has changed. At the end one line says how the query ended.
+    On a terminal the line is redrawn. Elsewhere, such as in a log, it is a line for each second with a commit
+    or a changed state. The last line reports the end of the query.
 
     Runs on: driver, or the client of Spark Connect. A program need not wait for it.
 
@@ -43,7 +43,7 @@ class ProgressLine:
         return self
 
     def stop(self) -> None:
-        """Show nothing more; the query continues."""
+        """Stop the display; the query continues."""
         self._stopped.set()
         self._thread.join()
 
@@ -81,7 +81,7 @@ class ProgressLine:
             return True
 
     def _new_rows(self) -> int:
-        """Return how many rows the epochs since the last call had."""
+        """Return the number of rows of the epochs since the last call."""
         rows = 0
         for progress in self._query.recentProgress:
             if self._epoch is None or progress.batchId > self._epoch:
@@ -118,10 +118,10 @@ class ProgressLine:
 
 
 def show(query: ContinuousQuery, console: Console | None = None) -> ProgressLine:
-    """Show a query until it ends: its epoch, rows, lag and latency, about once a second. Returns at once.
+    """Show a query until it ends: its epoch, rows, lag and latency, about once a second. Returns immediately.
 
     Args:
-        query: what `start()` returned.
+        query: the result of `start()`.
         console: where to show it; standard error if None.
     """
     from rich.console import Console  # noqa: PLC0415 - few programs show a query

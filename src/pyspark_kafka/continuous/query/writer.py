@@ -1,4 +1,4 @@
-"""Where the rows of a continuous query go, and how it runs, with the methods of Spark's writers."""
+"""The sink of a continuous query, and its start, with the methods of Spark's writers."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 _MAX_FAILURES = 3
 _PAUSES = RestartPauses()
-# Of a query with availableNow: how much of it is repeated after a failure.
+# The epoch of a query with availableNow: the work that is repeated after a failure.
 _AVAILABLE_NOW_INTERVAL_MS = 10_000
 _MIN_LOST_SECONDS = 5.0
-# Options of a writer that are the engine's: no sink knows them.
+# Options of the engine, which sinks do not get.
 _ENGINE_OPTIONS = (
     "tasks",
     "coordinatorhost",
@@ -59,7 +59,7 @@ _ENGINE_OPTIONS = (
 
 
 class ContinuousWriter(SparkNames):
-    """Where the rows go, and how often an epoch ends.
+    """The sink of the rows, and the length of an epoch.
 
     Source: Spark `DataStreamWriter`.
     """
@@ -75,7 +75,7 @@ class ContinuousWriter(SparkNames):
         self._name: str | None = None
 
     def format(self, sink: str | Table) -> ContinuousWriter:
-        """Set what is written: "pyspark_kafka", or a table that names the capability `STREAMING_WRITE`."""
+        """Set the sink: "pyspark_kafka", or a table that names the capability `STREAMING_WRITE`."""
         self._table = table_of(sink)
         return self
 
@@ -91,7 +91,7 @@ class ContinuousWriter(SparkNames):
         return self
 
     def outputMode(self, outputMode: str) -> ContinuousWriter:
-        """Take note that rows are appended, which they always are.
+        """Accept the mode `append`, the only one.
 
         Raises:
             OptionError: it is another mode.
@@ -112,11 +112,11 @@ class ContinuousWriter(SparkNames):
     def trigger(
         self, *, continuous: str | None = None, availableNow: bool | None = None, **others: Any
     ) -> ContinuousWriter:
-        """Set how long the query runs, and how much of it is read again after a failure. Takes one of both.
+        """Set the duration of the query, and the work that a failure repeats. Takes one of both.
 
         Args:
             continuous: the query runs until it is stopped; the length of an epoch, such as "1 second".
-            availableNow: True: the query reads what is there when it starts, and ends.
+            availableNow: True: the query reads the rows that exist at its start, and ends.
             others: triggers of Spark's micro-batches, for the error.
 
         Raises:
@@ -141,13 +141,13 @@ class ContinuousWriter(SparkNames):
         return self
 
     def start(self) -> ContinuousQuery:
-        """Start the query, and return at once.
+        """Start the query, and return immediately.
 
         Raises:
             OptionError: format or checkpointLocation is missing, or an option is malformed.
             CapabilityError: the table cannot be written by a continuous query, or the session cannot run one.
-            CheckpointError: the checkpoint cannot be read or written, or its location does not decide which of two
-                drivers writes an epoch.
+            CheckpointError: the checkpoint cannot be read or written, or its location cannot decide between two
+                drivers that write an epoch.
         """
         frame = self._frame
         location = self._options.get("checkpointlocation")
@@ -161,7 +161,7 @@ class ContinuousWriter(SparkNames):
         check_session(frame.spark)
         stages = Stages(frame.steps)
         files = CheckpointFiles(location)
-        # Two drivers on one checkpoint are kept apart by files that are created once.
+        # Files that only one driver can create separate two drivers on one checkpoint.
         files.check_decides()
         epochs = EpochFiles(files)
         query_id = epochs.query_id()
