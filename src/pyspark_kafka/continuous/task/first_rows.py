@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.continuous.state.row_codec import RowCodec
-from pyspark_kafka.continuous.state.timers import milliseconds
+from pyspark_kafka.continuous.state.timers import MAX_TIME_MS, milliseconds
 
 if TYPE_CHECKING:
     from pyspark_kafka.continuous.state.by_key import StateByKey
@@ -48,7 +48,10 @@ class FirstRows:
             return None
         made = rows.take(pa.array(list(first.values()), pa.int64()))
         new = pa.array(list(first), pa.binary())
-        expires = pc.add(milliseconds(made.column(self.event_time)), self.delay_ms)
+        # A sum above the last time would wrap around to a time that has passed.
+        delay_ms = min(self.delay_ms, MAX_TIME_MS)
+        times = milliseconds(made.column(self.event_time))
+        expires = pc.add(pc.min_element_wise(times, MAX_TIME_MS - delay_ms), delay_ms)
         state.update(new, expiresAtMs=expires)
         state.registerTimer(new, expires)
         return made

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.continuous.state.lane_state import LaneState
+from pyspark_kafka.continuous.state.timers import MAX_TIME_MS, MIN_TIME_MS
 from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.continuous.task.first_rows import FirstRows
 from pyspark_kafka.continuous.task.stages import TICK, MapWithState, Stages, TimeMode
@@ -34,14 +35,19 @@ def dropped(_: pa.RecordBatch) -> None:
 
 
 @pytest.fixture
-def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stages]:
+def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LaneState]:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
-    first = FirstRows(pa.schema(list(SCHEMA)[:2]), "t", DELAY_MS)
-    step = MapWithState(first, SCHEMA, FirstRows.state_schema, 0, TimeMode(first.forget, "t", DELAY_MS, dropped))
     with closing(LaneState(StatePlan(str(tmp_path / "c"), "a", {0: ("g",)}, {}, (0, 0)), 0, 0)) as states:
         states.begin_epoch(0)
         states.point_at(None)
-        yield Stages(pickle.loads(pickle.dumps([step]))).holding(states)  # noqa: S301 - our own
+        yield states
+
+
+@pytest.fixture
+def stages(states: LaneState) -> Stages:
+    first = FirstRows(pa.schema(list(SCHEMA)[:2]), "t", DELAY_MS)
+    step = MapWithState(first, SCHEMA, FirstRows.state_schema, 0, TimeMode(first.forget, "t", DELAY_MS, dropped))
+    return Stages(pickle.loads(pickle.dumps([step]))).holding(states)  # noqa: S301 - our own
 
 
 def passed(stages: Stages, *batches: Any) -> list[list[int]]:
@@ -63,3 +69,20 @@ def test_key_passes_again_once_the_watermark_has_reached_its_time_plus_the_delay
     assert passed(stages, rows(("c", 1, 120, 3)), TICK, rows(("a", 1, 121, 4)), TICK, rows(("a", 1, 122, 5))) == [
         [3], [4],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("delay_ms", "passes"), [(DELAY_MS, [[0], [2]]), (2**70, [[0]])])
+def test_key_stays_known_if_its_time_plus_the_delay_is_after_the_last_time(
+    states: LaneState, delay_ms: int, passes: list[list[int]]
+) -> None:
+    schema = pa.schema([("id", pa.string()), ("t", pa.int64()), ("n", pa.int64())])
+    first = FirstRows(pa.schema([schema.field("id")]), "t", delay_ms)
+    mode = TimeMode(first.forget, "t", delay_ms, dropped)
+    stages = Stages([MapWithState(first, schema, FirstRows.state_schema, 0, mode)]).holding(states)
+
+    def at(time_ms: int, n: int) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pydict({"id": ["a"], "t": [time_ms], "n": [n]}, schema=schema)
+
+    times = [MIN_TIME_MS, MAX_TIME_MS, MAX_TIME_MS, MAX_TIME_MS]
+    given = [each for n, time_ms in enumerate(times) for each in (at(time_ms, n), TICK)]
+    assert passed(stages, *given) == passes
