@@ -1,4 +1,4 @@
-"""Where documents point into the code: paths, symbols beside them, names, diagrams. Reads files, imports none."""
+"""What documents have of the code: paths, symbols beside them, names, diagrams, programs. Imports none of it."""
 
 from __future__ import annotations
 
@@ -55,6 +55,14 @@ def pointers(text: str) -> set[tuple[str, str]]:
 def locate(path: str) -> Path | None:
     """Return the file that a page's path means; None if there is none."""
     return next((root / path for root in ROOTS if (root / path).is_file()), None)
+
+
+def program_below(heading: str, page: str) -> str:
+    """Return the first Python program below a heading of a page in `docs/`."""
+    _, _, below = (REPO / "docs" / page).read_text().partition(f"\n{heading}\n")
+    found = re.search(r"```python\n(.*?)```", below, re.DOTALL)
+    assert found is not None, f"{page} has no program below {heading!r}"
+    return found[1]
 
 
 @cache

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
+from kit.pointers import program_below
 from pyspark_kafka import continuous
 
 _BEGIN_MS = 1_767_222_000_001
@@ -56,12 +58,15 @@ def test_first_rows_are_those_of_spark(
         for value in rows.column("value").to_pylist():
             (late / value.decode()).touch()
 
+    rows = continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    names: dict[str, Any] = {
+        "rows": rows.option("subscribe", source).option("startingOffsets", "earliest").load(),
+        "noted": noted,
+    }
+    program = program_below("### Drop duplicates", "continuous.md")
+    exec(program.replace("10 minutes", _DELAY).replace("lambda late: None", "noted"), names)  # noqa: S102 - our own text
     ours = (
-        continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-        .option("subscribe", source).option("startingOffsets", "earliest").load()
-        .withWatermark("timestamp", _DELAY).dropDuplicatesWithinWatermark(["key"], handleLateRows=noted)
-        .select("key", "value")
-        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        names["orders"].writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("topic", target).option("checkpointLocation", str(tmp_path / "ours"))
         .trigger(continuous="100 milliseconds").start()
     )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections import Counter
 from pathlib import Path
@@ -16,7 +15,7 @@ from kit.administration import create_partitions
 from kit.continuous_state import counted
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
-from kit.pointers import REPO
+from kit.pointers import program_below
 from pyspark_kafka import continuous
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
@@ -102,9 +101,8 @@ def test_function_of_the_page_counts(
     topics = Topics(bootstrap_servers, make_topic(partitions=4), make_topic(), tmp_path / "checkpoint")
     topics.add(30)
     produce(bootstrap_servers, topics.source, [Record(None, b"without a key")])
-    _, program, _ = re.findall(r"```python\n(.*?)```", (REPO / "docs" / "continuous.md").read_text(), re.DOTALL)
     names: dict[str, Any] = {"rows": topics.read(spark)}
-    exec(program, names)  # noqa: S102 - our own text
+    exec(program_below("## State by key", "continuous.md"), names)  # noqa: S102 - our own text
     query = topics.write(names["counts"], 2)
     query.processAllAvailable()
     topics.add(30)

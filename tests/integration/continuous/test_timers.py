@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections import Counter
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
-from kit.pointers import REPO
+from kit.pointers import program_below
 from kit.waiting import eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
@@ -100,7 +99,6 @@ class Minutes:
 def test_program_of_the_page_counts_each_minute_once_over_kills_and_restarts(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
-    *_, program = re.findall(r"```python\n(.*?)```", (REPO / "docs" / "continuous.md").read_text(), re.DOTALL)
     pids = tmp_path / "pids"
     pids.mkdir()
 
@@ -109,7 +107,7 @@ def test_program_of_the_page_counts_each_minute_once_over_kills_and_restarts(
         return rows
 
     names: dict[str, Any] = {"rows": topics.read(spark).mapBatches(noting)}
-    exec(program, names)  # noqa: S102 - our own text
+    exec(program_below("### Timers and event time", "continuous.md"), names)  # noqa: S102 - our own text
     minutes = Minutes(topics)
     query = topics.start(names["counts"])
     minutes.add(30, late=b"1")
