@@ -127,15 +127,27 @@ class StateVersions:
         return StateVersions(tuple(schemas), _heads(parsed.get("heads")), gone)
 
 
-def schema_text(schema: pa.Schema, ttl_ms: int) -> str:
-    """Return what must be the same in the next run: the columns of a state, and whether its values have an age."""
-    columns = ", ".join(f"{field.name} {field.type}" for field in schema)
-    return f"{columns}; with age" if ttl_ms else columns
+def schema_text(schema: pa.Schema, ttl_ms: int, key: pa.Schema | None = None) -> str:
+    """Return what must be the same in the next run.
+
+    Args:
+        schema: the columns of a state.
+        ttl_ms: whether its values have an age.
+        key: the columns of which keys are made: keys of other columns are other bytes, and nobody would find them.
+    """
+    text = _columns(schema)
+    if key is not None:
+        text += f" by {_columns(key)}"
+    return f"{text}; with age" if ttl_ms else text
 
 
 def fingerprint_of(schemas: Iterable[str]) -> str:
     """Return what tells the columns of the states of a query from others, in 12 characters."""
     return hashlib.sha256("\n".join(schemas).encode()).hexdigest()[:12]
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
 def _heads(parsed: object) -> dict[str, str]:

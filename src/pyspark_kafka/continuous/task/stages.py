@@ -115,6 +115,7 @@ class MapWithState:
         state_schema: the columns of a value.
         ttl_ms: after how long without an update a value is gone, in milliseconds; 0 for never.
         time_mode: whether it has timers, and which clock they wait for.
+        key: the columns of which the function makes keys; None if it takes keys as they are.
         state: its state, in a task; None elsewhere.
         time: its timers and watermarks, in a task that has them.
     """
@@ -124,13 +125,14 @@ class MapWithState:
     state_schema: pa.Schema
     ttl_ms: int
     time_mode: TimeMode | None = None
+    key: pa.Schema | None = None
     state: StateByKey | None = None
     time: StepTime | None = None
 
     @property
     def kept(self) -> Sequence[tuple[str, int]]:
         """Return what the checkpoint keeps: for each state its columns as text, and its `ttl_ms`."""
-        values = schema_text(self.state_schema, self.ttl_ms), self.ttl_ms
+        values = schema_text(self.state_schema, self.ttl_ms, self.key), self.ttl_ms
         return [values] if self.time_mode is None else [values, (self.time_mode.text, 0)]
 
     def holding(self, states: LaneState, number: int) -> MapWithState:

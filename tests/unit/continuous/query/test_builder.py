@@ -183,6 +183,8 @@ def test_duplicates_are_dropped_by_a_step_with_the_time_of_the_watermark() -> No
     assert function == FirstRows(pa.schema([rows.schema.field("file")]), "n", 2_000)
     assert isinstance(function, FirstRows)
     assert step.time_mode == TimeMode(function.forget, "n", 2_000, first)
+    # With other columns of the key, nobody would find the keys of the run before.
+    assert step.kept[0] == ("expiresAtMs int64 by file string", 0)
 
 
 def test_duplicates_that_cannot_be_dropped_are_refused() -> None:
