@@ -29,6 +29,8 @@ TIMERS = pa.schema([pa.field("key", pa.binary()), pa.field("expiryTimeInMs", pa.
 _MAX_NEAR, _MIN_NEAR = 20_000, 100
 # Timers of one call of the function.
 _MAX_AT_ONCE = 4096
+# Calls of one turn; an epoch can end after it, and a transaction lasts for some epochs only.
+_MAX_TURN_S = 1.0
 # The watermark is beside the timers, which are longer.
 _WATERMARK = b""
 
@@ -45,6 +47,7 @@ class StepTime:
         step: the number of the state that has timers and watermarks.
         delay_ms: how far a row may be behind the newest row of its key group; None for processing time.
         now_ms: the clock.
+        clock: monotonic seconds, for the length of a turn.
     """
 
     def __init__(
@@ -53,8 +56,12 @@ class StepTime:
         step: int,
         delay_ms: int | None,
         now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._states, self._step, self._delay_ms, self.now_ms = states, step, delay_ms, now_ms
+        self._clock = clock
+        # Key groups that the last turn has not finished.
+        self._left: list[str] = []
         self._near: dict[str, NearTimers] = {}
         self._watermarks: dict[str, int | None] = {}
         # While the function of timers runs: the last timer that it got, and timers up to it that it has set.
@@ -120,20 +127,33 @@ class StepTime:
     def expired(self) -> Iterator[pa.RecordBatch]:
         """Return the timers that are due, key group by key group, in their order; each is deleted.
 
-        Timers that a function sets in the meantime follow if they are due, and later than the timers that it got.
+        Timers that a function sets in the meantime follow if they are due, and later than the timers that it got. If
+        the functions take long, the turn ends with some timers left: see `has_left`.
         """
-        for key_group in self._states.key_groups:
-            self._states.point_at(key_group)
+        until = self._clock() + _MAX_TURN_S
+        self._left = self._left or list(self._states.key_groups)
+        while self._left:
+            self._states.point_at(self._left[0])
             end, near = self._end(), self._timers()
+            is_long = False
             try:
-                while end is not None and (timers := near.take(end, _MAX_AT_ONCE)):
+                while not is_long and end is not None and (timers := near.take(end, _MAX_AT_ONCE)):
                     self._states.put_all(self._step, timers, [None] * len(timers))
                     self._expired = timers[-1]
                     columns = [pa.array(map(key_of, timers), pa.binary()), pa.array(map(time_of, timers), pa.int64())]
                     yield pa.RecordBatch.from_arrays(columns, schema=TIMERS)
+                    is_long = self._clock() >= until
+                if not is_long or end is None or not near.is_due(end):
+                    self._left.pop(0)
             finally:
                 near.add(self._held)
                 self._expired, self._held = None, set()
+            if is_long:
+                return
+
+    def has_left(self) -> bool:
+        """Return whether the last turn ended before every timer that was due had expired."""
+        return bool(self._left)
 
     def _end(self) -> bytes | None:
         """Return what sorts after the timers of the key group that are due; None if none can be."""

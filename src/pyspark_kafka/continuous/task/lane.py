@@ -60,6 +60,7 @@ class Lane:
         driver: the connection to the driver.
         state: of the functions; None if they have none. The caller closes it.
         has_timer_due: whether a timer of the functions is due.
+        has_timer_left: whether the functions of timers took so long that some timers are left, which come before rows.
         epoch_s: the length of the first epoch, for writers that keep positions.
         clock: monotonic seconds.
     """
@@ -74,6 +75,7 @@ class Lane:
         state: LaneState | None = None,
         *,
         has_timer_due: Callable[[], bool] = lambda: False,
+        has_timer_left: Callable[[], bool] = lambda: False,
         epoch_s: float = float("inf"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -83,7 +85,7 @@ class Lane:
         self._new_writer = new_writer
         self._driver = driver
         self._meter = LaneMeter(reader)
-        self._state, self._has_timer_due = state, has_timer_due
+        self._state, self._has_timer_due, self._has_timer_left = state, has_timer_due, has_timer_left
         # Made for the first report that waits for its state.
         self._late: DeferredReports | None = None
         self._versions: PendingVersions | None = None
@@ -274,6 +276,12 @@ class Lane:
             if self._clock() >= self._due:
                 self._is_due = True
                 break
+            if self._has_timer_left():
+                if not moved:
+                    moved = True
+                    self._say_moved(epoch, patience)
+                yield TICK
+                continue
             has_ended = reader.hasEnded()
             if not has_ended and reader.next():
                 batch = reader.get()
@@ -304,7 +312,7 @@ class Lane:
                 # Without rows a position can move too: past the marker of a transaction, past records that are gone.
                 moved = True
                 self._say_moved(epoch, patience)
-            if has_ended:
+            if has_ended and not self._has_timer_left():
                 self._wait_at_end(epoch)
         self._input_ended = True
 

@@ -107,6 +107,7 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
                     driver,
                     state,
                     has_timer_due=stages.has_timer_due,
+                    has_timer_left=stages.has_timer_left,
                     epoch_s=plan.epoch_s,
                 )
                 lane.run(plan.first_epoch)

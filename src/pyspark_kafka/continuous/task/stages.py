@@ -218,6 +218,10 @@ class Stages:
         """Return whether a timer of a step is due; then `TICK` is to come next."""
         return any(time.is_due() for step in self.steps if (time := _time_of(step)) is not None)
 
+    def has_timer_left(self) -> bool:
+        """Return whether the last `TICK` has left timers that were due; then `TICK` is to come again before rows."""
+        return any(time.has_left() for step in self.steps if (time := _time_of(step)) is not None)
+
     @property
     def with_state(self) -> Sequence[MapWithState]:
         """Return the steps that have a state, in their order."""

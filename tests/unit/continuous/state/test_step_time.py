@@ -25,12 +25,12 @@ class Lane:
     """A lane with one step that has timers, from the versions of another one on."""
 
     def __init__(self, place: Path, heads: Any = None, delay_ms: int | None = None, groups: Any = ("g", "h")) -> None:
-        self.now = 100
+        self.now, self.seconds = 100, 0.0
         plan = StatePlan(str(place), f"r{len(heads or {})}", {0: groups}, heads or {}, (0, 0))
         self.states = LaneState(plan, 0, 0)
         self.states.begin_epoch(0 if heads is None else 1)
         self.states.point_at("g")
-        self.time = StepTime(self.states, 1, delay_ms, lambda: self.now)
+        self.time = StepTime(self.states, 1, delay_ms, lambda: self.now, lambda: self.seconds)
         self.state = StateByKey(self.states, 0, pa.schema([("n", pa.int64())]), self.time)
 
     def set(self, key: bytes, *times: int) -> None:
@@ -170,6 +170,46 @@ def test_timer_that_is_set_again_and_deleted_while_it_expires_is_gone(open_lane:
 
     assert lane.fired(set_and_delete) == [(b"a", 10)]
     assert lane.fired() == []
+
+
+def test_turn_ends_if_the_functions_take_long_and_the_next_one_continues(
+    open_lane: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_time, "_MAX_AT_ONCE", 2)
+    lane = open_lane()
+    lane.set(b"a", *range(5))
+    lane.states.point_at("h")
+    lane.set(b"b", 7)
+
+    def slow(time: int) -> None:
+        lane.seconds += 0.6
+        if time == 1:
+            # Waits for the end of the turn.
+            lane.set(b"a", 1)
+
+    assert lane.fired(slow) == [(b"a", 0), (b"a", 1)]
+    assert lane.time.has_left()
+    heads = lane.end()
+    lane.states.begin_epoch(1)
+    assert lane.fired(lambda _: None) == [(b"a", 1), (b"a", 2), (b"a", 3), (b"a", 4), (b"b", 7)]
+    assert not lane.time.has_left()
+    again = open_lane(heads)
+    assert not again.time.has_left()
+    assert again.fired() == [(b"a", 1), (b"a", 2), (b"a", 3), (b"a", 4), (b"b", 7)]
+
+
+def test_turn_of_slow_functions_leaves_nothing_that_they_have_set_again(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane(groups=("g",))
+    lane.set(b"a", 10)
+
+    def slow(time: int) -> None:
+        lane.seconds += 2
+        lane.set(b"a", time)
+
+    assert lane.fired(slow) == [(b"a", 10)]
+    # Rows come before it.
+    assert not lane.time.has_left()
+    assert lane.time.is_due()
 
 
 def rows(*times: int | None, unit: str | None = None) -> pa.RecordBatch:

@@ -327,6 +327,45 @@ def test_timer_that_is_due_moves_the_lane_though_no_row_came() -> None:
     ]
 
 
+def run_with_slow_timers(script: Script, turns: int) -> list[list[Any]]:
+    """Return what the functions of each epoch get; timers are due after the first row, and need some turns."""
+    epochs: list[list[Any]] = []
+    left, cut = turns, False
+
+    def noting(batches: Iterator[Any]) -> Iterator[Any]:
+        nonlocal left, cut
+        epochs.append([])
+        for batch in batches:
+            epochs[-1].append("tick" if batch is TICK else batch.column("n").to_pylist())
+            if batch is not TICK:
+                yield batch
+                continue
+            left -= 1
+            cut = left > 0
+            if left == 1:
+                script.ended_epoch += 1
+
+    lane: Any = Lane(
+        3, Reader(script), noting, lambda epoch: Writer(epoch, []), script,  # type: ignore[arg-type]
+        has_timer_due=lambda: left > 0, has_timer_left=lambda: cut,
+    )  # fmt: skip
+    lane.run(0)
+    return epochs
+
+
+def test_epoch_ends_between_two_turns_of_slow_functions_of_timers_and_rows_come_after_them() -> None:
+    script = Script(1, 2, "last")
+    assert run_with_slow_timers(script, 3) == [[[1], "tick", "tick"], ["tick", [2]]]
+    assert [each for each in script.sent if isinstance(each, Moved)] == [Moved(3, 0), Moved(3, 1)]
+
+
+def test_lane_at_its_end_says_so_after_the_last_turn_of_its_timers() -> None:
+    script = Script("at end", "last")
+    assert run_with_slow_timers(script, 3) == [["tick", "tick"], ["tick"]]
+    sent = [type(each) for each in script.sent]
+    assert sent.index(LaneEnded) > sent.index(LaneReport)
+
+
 @pytest.mark.parametrize("where", ["reader", "function"])
 def test_error_aborts_the_epoch_and_reaches_the_task(where: str) -> None:
     def broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
