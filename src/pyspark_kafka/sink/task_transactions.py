@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -12,8 +13,8 @@ from pyspark_kafka.model import TopicPartition
 
 _POOL = r"(\d+)\.(\d+)"
 _TASK = re.compile(rf"{_POOL}-[0-9a-f]{{32}}")
-# How many ranges of offsets a decision names: a record of brokers' default size, 1 MiB, has room for them.
-_MAX_RANGES = 10_000
+# Of a decision with the offsets of its tasks: a record of brokers' default size, 1 MiB, has room for it.
+_MAX_BYTES = 900_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +89,19 @@ class CommitDecision:
         return replace(self, pool=pool, tasks=(), is_complete=True, lost=tuple(lost))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the value in a commit marker; without offsets where there are too many."""
-        tasks = self.tasks
-        if sum(len(task.offsets or ()) for task in tasks) > _MAX_RANGES:
-            tasks = tuple(replace(task, offsets=None) for task in tasks)
+        """Return the value in a commit marker; without offsets if a record has no room for them."""
         identity = self.identity
-        return {
+        value: dict[str, Any] = {
             "pool": self.pool,
             "by": [identity.producer_id, identity.producer_epoch, identity.generation.value],
             "complete": self.is_complete,
-            "tasks": [task.to_json() for task in tasks],
+            "tasks": [task.to_json() for task in self.tasks],
             "lost": [task.to_json() for task in self.lost],
         }
+        if len(json.dumps(value)) > _MAX_BYTES:
+            for task in (*value["tasks"], *value["lost"]):
+                task.pop("offsets", None)
+        return value
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> CommitDecision:

@@ -43,13 +43,30 @@ def test_marker_without_a_decision_stays_readable_for_former_versions() -> None:
     assert json.loads(MARKER.to_bytes())["version"] == 2
 
 
-def test_decision_with_too_many_partitions_names_no_offsets() -> None:
-    many = {TopicPartition("a", number): (0, 1) for number in range(10_001)}
-    wide = replace(MARKER, decision=replace(DECIDED, tasks=(replace(TASK, offsets=many),)))
-    found = CommitMarker.from_bytes(wide.to_bytes(), "here").decision
-    assert found is not None
-    assert found.tasks == (replace(TASK, offsets=None),)
-    assert len(wide.to_bytes()) < 1_000
+@pytest.mark.parametrize(
+    ("tasks", "partitions", "topic"),
+    # One task of many partitions; many tasks; few of topics with the longest names.
+    [(1, [100_000], "a"), (6_000, [1], "orders"), (50, [1] * 100, "t" * 246)],
+)
+def test_decision_names_no_offsets_if_a_record_has_no_room_for_them(
+    tasks: int, partitions: list[int], topic: str
+) -> None:
+    offsets = {
+        TopicPartition(f"{topic}{number:03}", partition): (10**9, 10**9 + 7)
+        for number, count in enumerate(partitions)
+        for partition in range(count)
+    }
+    written = tuple(
+        replace(TASK, offsets=offsets, transaction=replace(TASK.transaction, name=f"pyspark-kafka-{ID}{each:04}"))
+        for each in range(tasks)
+    )
+    bare = tuple(replace(task, offsets=None) for task in written)
+    for decision in (replace(DECIDED, tasks=written), DECIDED.completed(written, pool="7.1")):
+        data = replace(MARKER, decision=decision).to_bytes()
+        assert len(data) < 1_000_000
+        found = CommitMarker.from_bytes(data, "here").decision
+        assert found is not None
+        assert found.tasks + found.lost == bare
 
 
 def test_decision_that_is_malformed_is_no_marker() -> None:
