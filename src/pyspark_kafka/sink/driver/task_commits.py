@@ -206,7 +206,7 @@ class TaskCommits:
                 cause = error
             transaction = self._renew(transaction, marker)
             found = self._calls.read()
-            if found is not None and found.decision == marker.decision and found == marker:
+            if found is not None and _is_same(found, marker):
                 return transaction, marker
         raise DeliveryError(
             f"The decision on batch {marker.batch_id} of query {marker.query_id} could not be written in "
@@ -272,6 +272,15 @@ class TaskCommits:
             "queries, set a 'kafka.transactional.id' of its own for each.",
             parameters={"sink_id": self._sink_id, "batch_id": marker.batch_id},
         )
+
+
+def _is_same(found: CommitMarker, written: CommitMarker) -> bool:
+    """Whether a marker that was read is the one that was written, some values of which are not in the record."""
+    read, wrote = found.decision, written.decision
+    if read is None or wrote is None or (found.batch_id, found.fingerprint) != (written.batch_id, written.fingerprint):
+        return False
+    # Of one transaction of the sink.
+    return (read.identity, read.is_complete) == (wrote.identity, wrote.is_complete)
 
 
 def _is_undone(found: CommitMarker, decided: CommitMarker) -> bool:
