@@ -129,13 +129,14 @@ class KeyedState:
             found.update(self._all(f"SELECT key, value FROM state WHERE key IN ({marks})", sorted(left)))
         return found
 
-    def items(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    def items(self, prefix: bytes = b"", first: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Return all keys with their values, in the order of the keys. The state must not change in the meantime.
 
         Args:
             prefix: only keys that begin with it; others are not read.
+            first: only keys from the prefix and this on.
         """
-        within, bounds = _range_of(prefix)
+        within, bounds = _range_of(prefix, first)
         changes = self._rows(f"{_NEWEST} WHERE {within} GROUP BY key ORDER BY key", bounds)
         change = next(changes, None)
         for key, value in self._rows(f"SELECT key, value FROM state WHERE {within} ORDER BY key", bounds):
@@ -374,15 +375,16 @@ class KeyedState:
         )
 
 
-def _range_of(prefix: bytes) -> tuple[str, list[bytes]]:
-    """Return the condition that a key begins with a prefix, and its arguments."""
-    if not prefix:
+def _range_of(prefix: bytes, first: bytes) -> tuple[str, list[bytes]]:
+    """Return the condition that a key begins with a prefix and is not before another one, and its arguments."""
+    begin = prefix + first
+    if not begin:
         return "TRUE", []
     # The first key after all of them: the last byte that can grow, grown by one.
     shorter = prefix.rstrip(b"\xff")
     if not shorter:
-        return "key >= ?", [prefix]
-    return "key >= ? AND key < ?", [prefix, shorter[:-1] + bytes([shorter[-1] + 1])]
+        return "key >= ?", [begin]
+    return "key >= ? AND key < ?", [begin, shorter[:-1] + bytes([shorter[-1] + 1])]
 
 
 def _sync(path: Path) -> None:

@@ -261,8 +261,9 @@ class _Store:
     def get_all(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         return {key: self._values[key] for key in keys if key in self._values}
 
-    def items(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        return iter([(key, self._values[key]) for key in sorted(self._values) if key.startswith(prefix)])
+    def items(self, prefix: bytes = b"", first: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        found = (key for key in self._values if key.startswith(prefix) and key >= prefix + first)
+        return iter([(key, self._values[key]) for key in sorted(found)])
 
     def merge(self, _: int, updates: Mapping[bytes, bytes], *, remove: Iterable[bytes] = ()) -> None:
         self._values.update(updates)

@@ -53,6 +53,23 @@ def test_keys_are_removed_by_name_and_by_combination(tmp_path: Path) -> None:
         assert dict(state.items()) == {b"b": number(2)}
 
 
+@pytest.mark.parametrize("prefix", [b"", b"a", b"a\xff", b"\xff", b"q"])
+@pytest.mark.parametrize("first", [b"", b"\x00", b"b", b"\xff\xff\xff"])
+def test_items_are_those_of_a_prefix_from_a_key_on_wherever_they_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: bytes, first: bytes
+) -> None:
+    for name in ("_MAX_CHANGES", "_MIN_MOVED"):
+        monkeypatch.setattr(keyed_state, name, 3)
+    letters = (b"a", b"b", b"\xff")
+    keys = [*letters, *(x + y for x in letters for y in letters), *(x + y + x for x in letters for y in letters)]
+    with KeyedState(tmp_path) as state:
+        for epoch, key in enumerate(keys):
+            state.merge(epoch, {key: number(epoch)}, remove=[keys[epoch // 2]] if epoch % 5 == 4 else [])
+        left = dict(sorted(state.get_all(keys).items()))
+        wanted = [item for item in left.items() if item[0].startswith(prefix) and item[0] >= prefix + first]
+        assert list(state.items(prefix, first)) == wanted
+
+
 def test_many_keys_are_looked_up_at_once(tmp_path: Path) -> None:
     with KeyedState(tmp_path) as state:
         state.merge(0, {number(each): number(each * 2) for each in range(3_000)})

@@ -198,13 +198,14 @@ class LaneState:
             if self._changed_bytes > _MAX_CHANGED_BYTES:
                 PendingVersions("", self._files, self._flush()).write()
 
-    def keys(self, step: int) -> Iterator[bytes]:
-        """Return all keys that have a value, in their order; of a state without an age."""
+    def keys(self, step: int, first: bytes = b"") -> Iterator[bytes]:
+        """Return all keys from one on that have a value, in their order; of a state without an age."""
         prefix = self._slot(step).prefix
+        begin = prefix + first
         changed: dict[bytes, bytes | None] = {}
         for newer in (self._merging, self._recent, self._changes):
-            changed.update(item for item in newer.items() if item[0].startswith(prefix))
-        stored = (key for key, _ in self._reader.items(prefix) if key not in changed)
+            changed.update(item for item in newer.items() if item[0].startswith(prefix) and item[0] >= begin)
+        stored = (key for key, _ in self._reader.items(prefix, first) if key not in changed)
         added = sorted(key for key, value in changed.items() if value is not None)
         return (key[_PREFIX.size :] for key in merge(stored, added))
 

@@ -164,8 +164,8 @@ class StepTime:
         key_group = self._states.key_group
         if key_group not in self._near:
 
-            def stored() -> Iterator[bytes]:
-                return (key for key in self._states.keys(self._step) if key != _WATERMARK and key not in self._held)
+            def stored(first: bytes) -> Iterator[bytes]:
+                return (key for key in self._states.keys(self._step, first) if key != _WATERMARK)
 
             maximum = max(_MAX_NEAR // len(self._states.key_groups), _MIN_NEAR)
             self._near[key_group] = NearTimers(stored, maximum)

@@ -48,11 +48,12 @@ class NearTimers:
     Memory is bounded: later timers are read from the store when the next ones have expired.
 
     Args:
-        stored: returns all timers of the store in their order, including timers that were set a moment ago.
+        stored: returns all timers of the store from one on, in their order, including timers that were set a moment
+            ago.
         maximum: of the timers that are read at a time; at most twice as many are in memory.
     """
 
-    def __init__(self, stored: Callable[[], Iterator[bytes]], maximum: int) -> None:
+    def __init__(self, stored: Callable[[bytes], Iterator[bytes]], maximum: int) -> None:
         self._stored, self._maximum = stored, maximum
         self._timers: set[bytes] = set()
         # Also has timers that were removed or taken.
@@ -85,19 +86,19 @@ class NearTimers:
     def take(self, end: bytes, limit: int) -> list[bytes]:
         """Return the next timers before `end`, at most `limit`. The caller removes them from the store."""
         taken: list[bytes] = []
-        while len(taken) < limit and (timer := self._next(taken)) is not None and timer < end:
+        while len(taken) < limit and (timer := self._next()) is not None and timer < end:
             taken.append(timer)
             self._timers.discard(timer)
         return taken
 
-    def _next(self, taken: Iterable[bytes] = ()) -> bytes | None:
+    def _next(self) -> bytes | None:
         while True:
             while self._heap and self._heap[0] not in self._timers:
                 heapq.heappop(self._heap)
             if self._heap or self._end is None:
                 return self._heap[0] if self._heap else None
-            # The store has them until the caller has removed them.
-            left_out = set(taken)
-            near = list(islice((timer for timer in self._stored() if timer not in left_out), self._maximum + 1))
+            # All before the end have expired or are being taken. A store reads removed keys to leave them out, so
+            # it does not begin with those.
+            near = list(islice(self._stored(self._end), self._maximum + 1))
             self._end = near.pop() if len(near) > self._maximum else None
             self._timers, self._heap = set(near), near

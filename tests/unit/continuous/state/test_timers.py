@@ -35,13 +35,16 @@ class Store:
 
     def __init__(self, maximum: int) -> None:
         self.timers: set[bytes] = set()
+        self.removed: set[bytes] = set()
         self.read = 0
         self.near = NearTimers(self.in_order, maximum)
 
-    def in_order(self) -> Iterator[bytes]:
-        for timer in sorted(self.timers):
+    def in_order(self, first: bytes) -> Iterator[bytes]:
+        for timer in sorted(each for each in self.timers | self.removed if each >= first):
+            # Also of a timer that was removed.
             self.read += 1
-            yield timer
+            if timer in self.timers:
+                yield timer
 
     def add(self, *times: int) -> None:
         timers = [timer_of(each, b"k") for each in times]
@@ -56,6 +59,7 @@ class Store:
     def take(self, time_ms: int, limit: int = 100) -> list[int]:
         taken = self.near.take(first_after(time_ms), limit)
         self.timers.difference_update(taken)
+        self.removed.update(taken)
         return [time_of(each) for each in taken]
 
 
