@@ -63,6 +63,19 @@ class Clients:
             del self._kept[:-_MAX_KEPT]
 
 
+def load_client_class() -> Any:
+    """Return the class of confluent-kafka's client; its first import in a process may take seconds on a busy machine.
+
+    Raises:
+        MissingDependencyError: without the package.
+    """
+    try:
+        from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError as error:
+        raise missing_package("confluent-kafka[schemaregistry]", "registry", "A schema registry") from error
+    return SchemaRegistryClient
+
+
 def _open_client(url: str, options: RegistryOptions) -> Any:
     """Return confluent-kafka's client of one address, which makes each request once.
 
@@ -71,10 +84,7 @@ def _open_client(url: str, options: RegistryOptions) -> Any:
         OptionError: a certificate cannot be loaded, a secret is not there or of no use, or the administrator of this
             process does not allow one of them.
     """
-    try:
-        from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - an extra, and slow to import
-    except ImportError as error:
-        raise missing_package("confluent-kafka[schemaregistry]", "registry", "A schema registry") from error
+    client_class = load_client_class()
     for name in ("ca", "certificate", "key"):
         path = getattr(options, f"{name}_location")
         if path is not None:
@@ -97,7 +107,7 @@ def _open_client(url: str, options: RegistryOptions) -> Any:
         # Without one, OpenSSL would ask at the terminal for the password of a key that has one.
         settings["ssl.key.password"] = "" if options.key_password is None else options.key_password.reveal()
     try:
-        return SchemaRegistryClient({name: value for name, value in settings.items() if value is not None})
+        return client_class({name: value for name, value in settings.items() if value is not None})
     except (OSError, ssl.SSLError) as error:
         reason = shortened(error.strerror or error) if isinstance(error, OSError) else shortened(error)
         named = error.filename if isinstance(error, OSError) else None

@@ -19,7 +19,7 @@ from pyspark_kafka.errors import OptionError, RegistryError
 from pyspark_kafka.formats.schemas import UnknownSchemaError
 from pyspark_kafka.options import Revealed, Secret
 from pyspark_kafka.registry.backoff import RegistryBackoff
-from pyspark_kafka.registry.clients import Clients, rest_of
+from pyspark_kafka.registry.clients import Clients, load_client_class, rest_of
 from pyspark_kafka.registry.failures import (
     answer_invalid,
     login_refused,
@@ -80,9 +80,14 @@ class Inquiry:
 
     Args:
         access: to the registry.
+
+    Raises:
+        MissingDependencyError: without the package confluent-kafka.
     """
 
     def __init__(self, access: RegistryAccess) -> None:
+        # The time is for the registry: it begins when the library is loaded.
+        load_client_class()
         self._access = access
         self._options = options = access.options
         self._backoff = access.backoff
@@ -124,7 +129,6 @@ class Inquiry:
         Raises:
             UnknownSchemaError: the registry says that there is none.
             RegistryError: it does not answer, does not let the user in, does not want to, or answers nonsense.
-            MissingDependencyError: without the package confluent-kafka.
             OptionError: a certificate cannot be loaded (`TLS_FILES_INVALID`), a secret is not there
                 (`SECRET_UNAVAILABLE`), or is none that a request can carry (the same, or `OPTION_INVALID`).
         """

@@ -22,6 +22,7 @@ from pyspark_kafka.options import RegistryOptions, Secret
 from pyspark_kafka.registry import clients, inquiry
 from pyspark_kafka.registry.apicurio import ApicurioRegistry
 from pyspark_kafka.registry.confluent import ConfluentRegistry
+from pyspark_kafka.registry.guard import Guard
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority
 
 LONG = '"long"'
@@ -339,3 +340,26 @@ def test_faults_of_apicurios_own_api_are_told_apart(
         registry.schema_by_id(1)
     assert getattr(caught.value, "condition", "") == condition
     assert [each.path for each in schema_registry.requests] == ["/apis/registry/v2/ids/globalIds/1"]
+
+
+def test_time_of_a_question_begins_when_the_library_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first import in a process of Spark may take longer than the time, on a machine with a load of many cores."""
+    clock = SimpleNamespace(now=time.monotonic())
+
+    def load() -> Any:
+        clock.now += 3600
+        return clients.load_client_class()
+
+    monkeypatch.setattr(inquiry, "load_client_class", load)
+    monkeypatch.setattr(inquiry, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=time.sleep))
+    ends: list[float] = []
+
+    def guard(ends_at: float) -> Guard:
+        ends.append(ends_at)
+        return Guard(time.monotonic() + 60)
+
+    monkeypatch.setattr(inquiry, "Guard", guard)
+    with SchemaRegistryServer() as server:
+        server.add("orders-value", LONG)
+        assert ConfluentRegistry(RegistryOptions(urls=(server.url,), timeout_ms=5_000)).schema_by_id(1).text == LONG
+    assert ends == [clock.now + 5]
