@@ -179,6 +179,7 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
             writer.stop()
             world.finish()
             found = world.findings(cluster.topics, frozenset(cluster.deleted))
+            failures = world.failures()
     anomalies = found.anomalies(exactly_once=exactly_once)
     ended = world.ended()
     killed = [*world.killed, *cluster.kills]
@@ -196,6 +197,7 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
         print(f"{kind}: {'; '.join(examples)}", file=sys.stderr)
     for error in ended:
         print(f"ended: {error}", file=sys.stderr)
+    print(*failures, sep="\n", file=sys.stderr)
     return f"{summary}\n\n{table(_HEADS, rows_of(killed))}", not anomalies and not ended
 
 

@@ -26,6 +26,8 @@ from kit.programs.run import kill_program, start_program
 # Spark starts in 6 to 8 s on a quiet machine; a broker that is gone is waited for by the query.
 STEP_S = 120.0
 _POLL_S = 0.01
+# More than a query has in a row.
+_FAILURES_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,16 @@ class KillWorld:
         path = self.place / "events.jsonl"
         events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         return [event["error"] for event in events if event["event"] == "ended"]
+
+    def failures(self) -> list[str]:
+        """Return the lines of the programs on the failed runs before each end of the query: the reason of the end."""
+        told, shown = [], []
+        for line in (self.place / "log").read_text(errors="replace").splitlines():
+            if "Continuous query" in line:
+                told.append(line)
+                if " ended: " in line:
+                    shown += told[-_FAILURES_SHOWN:]
+        return shown
 
     def findings(self, topics: list[str], deleted: frozenset[str]) -> KillsFindings:
         """Read source and output with another client, and compare."""
