@@ -73,7 +73,7 @@ def load_source(package: str, name: str) -> Any:
     # Compiled or not, the module lies where its source does.
     place = Path(str(importlib.import_module(package).__file__)).with_name(f"{name}.py")
     if not place.is_file():
-        # In an archive, such as those of `--py-files`: nothing there is compiled.
+        # In an archive, such as an archive of `--py-files`, nothing is compiled.
         return importlib.import_module(f"{package}.{name}")
     spec = importlib.util.spec_from_file_location(full_name, place)
     if spec is None or spec.loader is None:

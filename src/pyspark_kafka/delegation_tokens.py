@@ -124,7 +124,7 @@ def describe(options: Mapping[str, str], owners: Sequence[str] | None = None) ->
 def query_options(
     options: Mapping[str, str], token: DelegationToken | None = None, *, mechanism: str = "SCRAM-SHA-512"
 ) -> dict[str, str]:
-    """Return the options with which a query logs in with a token: those of the connection without their credentials.
+    """Return the options of a query that logs in with a token: the options of the connection without credentials.
 
     Args:
         options: of the connection that obtained the token; what they say of TLS stays.
@@ -320,7 +320,7 @@ def _security_protocol(options: Mapping[str, str]) -> str:
 
 
 def _client(options: Mapping[str, str]) -> KafkaClient:
-    """Return a client with the options of a connection; those of reads and writes are left out."""
+    """Return a client with the options of a connection; options of reads and writes are left out."""
     return KafkaClient(_connection(options))
 
 

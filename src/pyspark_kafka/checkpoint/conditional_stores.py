@@ -42,7 +42,7 @@ _QUERY = re.compile(r"\?[^\s:]+")
 class ConditionalStore(Protocol):
     """A store that keeps files whole, and of several that create one file lets exactly one succeed.
 
-    Paths are those of `pyarrow.fs`. Any thread; every method blocks, at most about half a minute.
+    Paths are paths of `pyarrow.fs`. Any thread; every method blocks, at most about half a minute.
 
     Raises:
         OSError: from every method: the store cannot be reached, or refuses the call.

@@ -91,7 +91,7 @@ class FileLocation:
         return self._parts()[1]
 
     def beside(self, name: str) -> str:
-        """Return the location of this name in the same directory; that of a URI has the same query.
+        """Return the location of this name in the same directory; a URI keeps its query.
 
         Raises:
             CheckpointError: this is the root of a file system, which has nothing beside it.

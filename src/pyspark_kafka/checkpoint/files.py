@@ -38,9 +38,9 @@ class DirectoryNames:
     """The names directly in a directory of a checkpoint, as they were at one moment.
 
     Attributes:
-        files: those of files, in no order.
-        hidden: those of files that begin with a dot: checksums, and files that are being written or were left behind.
-        directories: those of directories, in no order.
+        files: the names of files, in no order.
+        hidden: the names of files that begin with a dot: checksums, files being written, and leftover files.
+        directories: the names of directories, in no order.
         complete: whether that is all; a directory with more than `MAX_NAMES` names is not listed to its end.
     """
 

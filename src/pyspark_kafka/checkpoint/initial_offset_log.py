@@ -34,7 +34,7 @@ def encode(offset: KafkaSourceOffset) -> bytes:
 
 
 def decode(data: bytes, file: str = "the initial-offset log") -> KafkaSourceOffset:
-    """Read the bytes of the file; those of Spark 2.1.0, which have no version, as well.
+    """Read the bytes of the file, also a file of Spark 2.1.0, which has no version.
 
     Args:
         data: the content of the file.

@@ -69,7 +69,7 @@ class CommittedHeads:
 
     @staticmethod
     def of(fingerprint: str, steps: int, key_group: str, heads: Mapping[str, str]) -> CommittedHeads:
-        """Return those of a key group, from heads by directory."""
+        """Return the heads of a key group, from heads by directory."""
         return CommittedHeads(fingerprint, tuple(heads.get(directory_of(step, key_group)) for step in range(steps)))
 
     def text(self) -> str:
@@ -91,7 +91,7 @@ class CommittedHeads:
 
 
 def directory_of(step: int, key_group: str) -> str:
-    """Return the directory of the state of a step and a key group, below that of all states."""
+    """Return the directory of the state of a step and a key group, below the directory of all states."""
     name = quote(key_group, safe="")
     if len(name) > _MAX_NAME_LENGTH:
         name = f"{name[:_MAX_NAME_LENGTH]}-{hashlib.sha256(key_group.encode()).hexdigest()[:16]}"

@@ -156,7 +156,7 @@ class ContinuousStream(ConnectorContract):
 
     @abstractmethod
     def deserializePartitionOffset(self, text: str) -> PartitionOffset:
-        """Return the position of a reader from its JSON text, equal to the one that `getOffset` returned.
+        """Return the position of a reader from its JSON text, equal to the position that `getOffset` returned.
 
         Called once for each reader and epoch; must not block.
 

@@ -35,7 +35,7 @@ class ColumnFilter(Filter):
     """A condition on one column.
 
     Attributes:
-        attribute: the names that lead to the column: one, or those of nested columns from the outermost on.
+        attribute: the names that lead to the column: one, or the names of nested columns from the outermost on.
     """
 
     attribute: tuple[str, ...]

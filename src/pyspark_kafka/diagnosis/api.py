@@ -45,7 +45,7 @@ def check(
     on each executor.
 
     Args:
-        options: those of a reader, of a writer, or of both, as Spark takes them; the prefix `kafka.` may be missing.
+        options: of a reader, of a writer, or of both, as Spark takes them; the prefix `kafka.` may be missing.
         spark: a session, classic or Connect, of which a worker is judged as well; None judges this process only.
         cluster: whether all executors of the session are judged in place of one worker; without a session, those of the
             session that Spark has or makes by its own settings. Options `coordinatorHost` and

@@ -23,7 +23,7 @@ class KafkaSourceOffset:
     """The position of a Kafka source: for each partition the next offset to read.
 
     What `KafkaMicroBatchStream` and `KafkaSource` return and take. Two offsets are equal if they name the same
-    partitions and positions. The JSON is that of Spark's own connector, so each can continue a checkpoint of the other.
+    partitions and positions. The JSON is the JSON of Spark's own connector, so each continues checkpoints of the other.
 
     The end of a query's first micro-batch may carry where that batch starts, because Spark keeps it nowhere: under the
     partition's number with a zero before it, ahead of the end. Spark's connector reads both keys as the same number and

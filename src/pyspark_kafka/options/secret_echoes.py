@@ -19,7 +19,7 @@ def without_echoes(text: str, value: str, stars: str) -> str:
     """Return a text with stars where it repeats a value: as it is, quoted, URL-encoded, in hex, or in base64.
 
     Args:
-        text: of a server. The time is that of a few searches.
+        text: of a server. It takes the time of a few searches.
         value: the secret, of 4 characters at least.
         stars: what stands in its place.
     """

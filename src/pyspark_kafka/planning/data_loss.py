@@ -101,7 +101,7 @@ def deleted_kind(group_id: str | None) -> DataLossKind:
 def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
     """Build the error of a plan's findings; the caller raises it, or logs it if data loss is tolerated.
 
-    If all findings are of one kind, its condition is that of the kind; otherwise `KAFKA_DATA_LOSS`, with the kinds in
+    If all findings are of one kind, it has the condition of the kind; otherwise `KAFKA_DATA_LOSS`, with the kinds in
     the text.
 
     Source: Spark `KAFKA_DATA_LOSS` of `kafka-error-conditions.json`.

@@ -78,7 +78,7 @@ class _Bytes:
 
 
 class Piece:
-    """The buffers of one Arrow batch to be: those of the asked columns, with room for `rows` rows.
+    """The buffers of one future Arrow batch: the requested columns, with room for `rows` rows.
 
     Args:
         columns: names in the order of the batch, of COLUMN_NAMES.

@@ -1,7 +1,7 @@
 """Apicurio Registry with its own API, at /apis/registry/v2 or v3: ids are its global ids.
 
-Its serializers write ids of two kinds. A content id is that of a text; /apis/ccompat/v7 has these (`confluent.py`).
-A global id is that of a version of an artifact: what the serializers of version 2 write, and all that write 8 bytes
+Its serializers write ids of two kinds. A content id belongs to a text; /apis/ccompat/v7 has these (`confluent.py`).
+A global id belongs to a version of an artifact: what the serializers of version 2 write, and all that write 8 bytes
 unless they are configured otherwise. The two are different numbers, and nothing in a value says which it is: the
 address that the user has set does.
 
@@ -51,7 +51,7 @@ class ApicurioError(Exception):
 
 
 def has_core_address(options: RegistryOptions) -> bool:
-    """Return whether the addresses are those of Apicurio's own API."""
+    """Return whether the addresses belong to Apicurio's own API."""
     return any(_CORE.search(url) for url in options.urls)
 
 

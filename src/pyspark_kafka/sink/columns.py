@@ -92,12 +92,12 @@ SINK_COLUMN_NAMES = frozenset(name for name, _, _ in _RULES)
 def find_sink_columns(
     columns: Sequence[Column], *, topic_option: str | None, typed: AbstractSet[str] = frozenset()
 ) -> SinkColumns:
-    """Find the sink's columns among those of a DataFrame and check their types.
+    """Find the sink's columns among the columns of a DataFrame, and check their types.
 
     With the option `topic` set, a column `topic` is neither used nor checked. Other columns have no effect.
 
     Args:
-        columns: those of the DataFrame.
+        columns: the columns of the DataFrame.
         topic_option: the topic of every row; None: each row names its own.
         typed: `key`, `value` or both, which are of any type here, and must be there.
 

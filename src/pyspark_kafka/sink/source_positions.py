@@ -92,7 +92,7 @@ class LaneRecord:
 
         Args:
             checkpoint: the position that the checkpoint has now.
-            partitions: those of the plan, with the ids of their topics.
+            partitions: the partitions of the plan, with the ids of their topics.
             lanes: the number of lanes.
         """
         tracked = dict(self.tracked(checkpoint))
@@ -106,7 +106,7 @@ class LaneRecord:
         return replace(self, lanes=max(lanes, self.lanes), partitions=partitions, former=former, left=left)
 
     def known(self, checkpoint: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return the positions of the checkpoint without those of former topics."""
+        """Return the positions of the checkpoint without the positions of former topics."""
         return {tp: offset for tp, offset in checkpoint.items() if self.former.get(tp) != offset}
 
 
@@ -229,7 +229,7 @@ def committed_states(
 
 
 def is_same(first: str, second: str) -> bool:
-    """Return whether two ids are those of one topic, as far as they are known."""
+    """Return whether two ids belong to one topic, as far as they are known."""
     return first == second or UNKNOWN_ID in (first, second)
 
 

@@ -1,4 +1,4 @@
-"""PySpark's filters as those of the connector API. Pure."""
+"""PySpark's filters as filters of the connector API. Pure."""
 
 from __future__ import annotations
 

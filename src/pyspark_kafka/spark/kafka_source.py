@@ -270,7 +270,7 @@ def _offset(given: OffsetLike) -> KafkaSourceOffset:
 
 
 def _batch_options(raw: Mapping[str, Any], ranges: list[OffsetRange]) -> dict[str, Any]:
-    """Return the options of a batch read of exactly these ranges, with those of the stream that apply to it."""
+    """Return the options of a batch read of exactly these ranges, with the options of the stream that apply to it."""
     options = {}
     for name, value in raw.items():
         option = OPTIONS.get(name.strip().lower())

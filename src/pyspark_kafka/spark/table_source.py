@@ -62,7 +62,7 @@ def as_data_source(table: Table) -> type[DataSource]:
     if not isinstance(table, Table):
         raise TypeError(f"as_data_source() takes a Table, not a {type(table).__name__}")
     name = check_instance(table.name(), str, table, "name")
-    # Where no classic session runs, the processes may be those of a server elsewhere.
+    # Where no classic session runs, the processes may belong to a server elsewhere.
     from pyspark.sql import SparkSession
 
     if (session := SparkSession.getActiveSession()) is not None:

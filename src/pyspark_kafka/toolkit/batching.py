@@ -62,7 +62,7 @@ class BatchingDataWriter(DataWriter):
                 self._oldest_at = self._clock()
             self._waiting.append(batch)
             self._rows += batch.num_rows
-            # Of a slice, the bytes of its rows; not those of the buffers that it shares.
+            # Of a slice, the bytes of its rows; not the bytes of the buffers that it shares.
             self._bytes += batch.nbytes
         while self._rows >= self._max_rows:
             self._flush(self._max_rows)

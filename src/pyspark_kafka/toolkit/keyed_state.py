@@ -115,7 +115,7 @@ class KeyedState:
         return self.get_all([key]).get(key)
 
     def get_all(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Return the values of those of the keys that have one."""
+        """Return the values of the keys that have one."""
         # Sorted: neighbours are on one page.
         wanted = sorted(set(keys))
         found: dict[bytes, bytes] = {}
@@ -166,7 +166,7 @@ class KeyedState:
             updates: new values by key.
             combine: `(key, old, new) -> value` for a key that has a value; None removes it. Without it the new one
                 replaces the old one.
-            remove: keys to remove, such as those of windows that are over.
+            remove: keys to remove, such as the keys of windows that are over.
 
         Returns:
             False if the epoch was merged before.
@@ -217,7 +217,7 @@ class KeyedState:
                 condition="STATE_EMPTY",
                 hint="Merge an epoch first.",
             )
-        # Epochs rise, so that of the last snapshot is the largest.
+        # Epochs rise, so the epoch of the last snapshot is the largest.
         if epoch not in self.snapshots():
             try:
                 with self._database:

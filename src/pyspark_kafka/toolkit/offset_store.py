@@ -42,7 +42,7 @@ class OffsetStore:
             found = resolve()
             if self._files.create(_INITIAL, _encode(found)):
                 return found
-            # Another driver was first; its offset is the one that counts.
+            # Another driver was first; its offset counts.
             kept = self._read(_INITIAL)
         if kept is None:
             raise self._unreadable(_INITIAL, "it was removed while it was read")

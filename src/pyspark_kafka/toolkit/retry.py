@@ -26,7 +26,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def no_pause_asked(error: BaseException) -> None:
-    """Return None: the failure asks for no pause, and that of the policy applies."""
+    """Return None: the failure asks for no pause, and the pause of the policy applies."""
 
 
 @dataclass(frozen=True)

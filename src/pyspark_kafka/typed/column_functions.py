@@ -82,7 +82,7 @@ class ColumnDecoding:
         Runs on: driver, or the client of Spark Connect.
 
         Args:
-            schema: that of the DataFrame, `df.schema`.
+            schema: the schema of the DataFrame, `df.schema`.
 
         Raises:
             SchemaError: the column is missing, or neither bytes nor text; or with `corrupt_column` the other of `key`

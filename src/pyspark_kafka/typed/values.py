@@ -62,7 +62,7 @@ def decode(
         value_format: what they are.
         schema: what they are read as: columns as in SQL (JSON only), Spark's schema or its JSON (JSON only), a JSON
             Schema, a schema of Avro, the text of a `.proto` file, a FileDescriptorSet as bytes or Base64, or
-            `file:PATH`. None: that of the registry.
+            `file:PATH`. None: the schema of the registry.
         framing: what stands before each value; None: `confluent` with a registry, else `none`.
         message: the full name of the message, of Protobuf.
         registry: the options `schema.registry.*`; None: no registry. The latest version of a subject is asked for at
@@ -131,11 +131,11 @@ def encode(
         column: structs; text or numbers for formats without a schema. A null row is a null value, a tombstone.
         value_format: what they become.
         schema: what they are written as: a schema of Avro, a JSON Schema, the text of a `.proto` file, a
-            FileDescriptorSet as bytes or Base64, or `file:PATH`. None: that of the registry; of JSON: the type of the
-            column.
+            FileDescriptorSet as bytes or Base64, or `file:PATH`. None: the schema of the registry; of JSON: the type of
+            the column.
         framing: what stands before each value; None: `confluent` if there is an id, else `none`. `confluentHeader`
             and `confluentDual` are refused: they put ids into headers.
-        schema_id: the id to write before each value; None: the one that the registry has.
+        schema_id: the id to write before each value; None: the id in the registry.
         message: the full name of the message, of Protobuf.
         registry: the options `schema.registry.*`; None: no registry. Nothing is registered there.
         subject: the subject of the schema.

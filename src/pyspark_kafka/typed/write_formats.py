@@ -31,7 +31,7 @@ class WriteFormats:
 
     Attributes:
         key: the format of the keys; None: bytes as they are.
-        value: that of the values.
+        value: the format of the values.
     """
 
     key: ColumnFormat | None = None

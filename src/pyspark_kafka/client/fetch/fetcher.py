@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _Fetcher = TypeVar("_Fetcher", bound="Fetcher")
 
-# A response of which nothing more arrives for this time holds up those of other brokers no longer.
+# A response of which nothing more arrives for this time no longer holds up the responses of other brokers.
 _STALL_S = 0.5
 # In `poll`, a look-up may take this long at first. If time cuts it short, the next one may take twice the time, up to
 # what a look-up may take at most.
@@ -200,7 +200,7 @@ class Fetcher:
         """Continue at another offset, after an OffsetOutOfRangeError or LogTruncatedError of this partition.
 
         Args:
-            topic_partition: the one that the error names.
+            topic_partition: the topic-partition that the error names.
             offset: the next one to read; at or behind the end of the range, nothing more of it is read.
         """
         self._session.resume(topic_partition, offset)

@@ -223,7 +223,7 @@ def find_time(records: memoryview, position: int) -> int | None:
     if header.attributes & LOG_APPEND_TIME:
         return header.max_timestamp
     is_close = header.base_offset >= position or header.max_timestamp - header.base_timestamp <= _CLOSE_MS
-    # With a delete horizon, the base timestamp is not that of a record (KIP-534).
+    # With a delete horizon, the base timestamp is not the timestamp of a record (KIP-534).
     told = is_close and not header.attributes & _HAS_DELETE_HORIZON
     if told or header.attributes & CONTROL or not header.record_count:
         return header.base_timestamp

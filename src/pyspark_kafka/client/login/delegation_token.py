@@ -15,7 +15,7 @@ _NEVER = datetime.max.replace(tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
-    """A delegation token. Times are those of the brokers' clocks. Pickles, with its key; shows the key nowhere.
+    """A delegation token. Times are by the brokers' clocks. Pickles, with its key; shows the key nowhere.
 
     Attributes:
         token_id: its name, which is not a secret.

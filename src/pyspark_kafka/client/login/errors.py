@@ -26,7 +26,7 @@ def handshake_refused(code: int, where: str, mechanism: str, offered: Sequence[s
     Args:
         code: the broker's.
         where: what failed and where, without a full stop.
-        mechanism: the one that was asked for.
+        mechanism: the mechanism of the options.
         offered: those that the listener has, as it says.
         broker: its address.
     """

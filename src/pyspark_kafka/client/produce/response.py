@@ -1,6 +1,6 @@
 """Parses Produce responses, versions 3 to 12. Pure: bytes in, values out.
 
-Written by hand, as those of fetches are: a writer takes one after the other.
+Written by hand, as for fetches: a writer takes one after the other.
 """
 
 from __future__ import annotations

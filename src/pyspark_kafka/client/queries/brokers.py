@@ -45,7 +45,7 @@ _OLDER = "older than 2.1"
 def probe_clock(
     connection: Connection, deadline: Deadline, *, now_ms: Callable[[], float] = lambda: time.time() * 1000
 ) -> tuple[float, float] | None:
-    """Compare this machine's clock with that of the leader of the controllers.
+    """Compare this machine's clock with the clock of the leader of the controllers.
 
     The leader reports the current time as the time when it was last in sync with itself (KIP-836, Kafka 3.3). Needs the
     right DESCRIBE on the cluster.

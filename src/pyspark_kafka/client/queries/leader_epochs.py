@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: whether the log below a position is still the one that was read.
+"""OffsetForLeaderEpoch: whether the log below a position is still the log that was read.
 
 `fetch/fetcher.py` decides when to ask, `source/executor/range_decoder.py` what to do about a log that was cut.
 """

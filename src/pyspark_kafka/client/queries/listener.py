@@ -87,7 +87,7 @@ def probe_listener(host: str, port: int, options: ConnectionOptions, deadline: D
     Raises:
         TransportError: the name is unknown, or nothing accepts connections there.
     """
-    # The login is that of the caller, not of the probe.
+    # The caller logs in, not the probe.
     plain = replace(options, bootstrap_servers=((host, port),), security_protocol="PLAINTEXT")
     attempts = [_try_tls, _try_plaintext] if options.uses_tls else [_try_plaintext, _try_tls]
     for attempt in attempts:

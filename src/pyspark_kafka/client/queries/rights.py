@@ -32,7 +32,7 @@ _NO_MEMBER = "pyspark-kafka-check"
 
 
 class Operation(IntEnum):
-    """What a right allows; the numbers are those of the wire (`AclOperation`)."""
+    """What a right allows, with the numbers of the wire (`AclOperation`)."""
 
     READ = 3
     WRITE = 4

@@ -30,7 +30,7 @@ def fetch_chain(
 ) -> tuple[ParsedCertificate, ...]:
     """Return what the certificates say that a server sends, on a connection of its own that is closed at once.
 
-    Nothing is verified: never conclude from the result that the server is the one that it says it is.
+    Nothing is verified: the result does not prove the identity of the server.
 
     Runs on: driver and executor; blocks until the deadline at most.
 

@@ -1,4 +1,4 @@
-"""Transactions: our own transactional id, those of others as their coordinators know them, and positions of groups.
+"""Transactions: our own transactional id, other ids as their coordinators know them, and positions of groups.
 
 Entry points: `owner.TransactionalId`; `inspection.list_transactions` and `inspection.describe_transaction`;
 `group_commits.GroupCommits` for positions outside of a transaction.

@@ -58,7 +58,7 @@ def raise_for_code(
         name: the transactional id.
         address: the broker.
         rights: what the request needs.
-        topic_partition: the one that the code is about.
+        topic_partition: the topic-partition of the code.
         owned: whether the request named an owner: then some codes mean that it is the owner no longer.
 
     Raises:

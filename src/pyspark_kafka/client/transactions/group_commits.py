@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.net.connection import Connection
 
-# Codes that are about one partition, with those of others in the same response.
+# Codes that are about one partition, with the codes of others in the same response.
 _OF_PARTITION = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 # Codes for somebody who is not a member of a group that has members.
 _IN_USE = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS})

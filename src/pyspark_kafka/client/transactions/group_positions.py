@@ -65,7 +65,7 @@ class GroupPositions:
         )
 
     def fetch(self) -> dict[TopicPartition, GroupPosition]:
-        """Return all positions of the group, once those of transactions that are being ended are decided.
+        """Return all positions of the group, once the positions in ending transactions are decided.
 
         Raises:
             ProtocolError: the brokers cannot wait for transactions (condition UNSUPPORTED_VERSION).

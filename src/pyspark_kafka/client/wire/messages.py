@@ -90,7 +90,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Called for names that are not imported above: those of TYPE_CHECKING.
+    # Called for names that are not imported above: the names of TYPE_CHECKING.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("kafka.protocol.admin"), name)

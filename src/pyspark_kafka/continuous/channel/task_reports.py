@@ -39,7 +39,7 @@ class TaskReports:
         self._ended: dict[int, int] = {}
 
     def add(self, report: LaneReport) -> None:
-        """Take a report, and send those of its epoch if no other is awaited.
+        """Take a report, and send the reports of its epoch if no other is awaited.
 
         Raises:
             ValueError: it is too long for a message.
@@ -47,7 +47,7 @@ class TaskReports:
         with self._lock:
             waiting = self._waiting.setdefault(report.epoch, [])
             if sum(map(_characters, waiting)) + _characters(report) > _MAX_CHARACTERS:
-                # Alone, so that the error of one that is too long is that of its lane.
+                # Alone, so that the error of a report that is too long belongs to its lane.
                 self._send_waiting()
                 self._send(Reports((report,)))
             else:

@@ -107,7 +107,7 @@ class DriverConnection:
     def send(self, message: Message | LaneReport) -> None:
         """Send a message. If the driver is gone, `stopped` becomes True and nothing is sent.
 
-        The report of a lane waits for those of the other lanes of the task, for some seconds at most.
+        The report of a lane waits for the reports of the other lanes of the task, for some seconds at most.
 
         Raises:
             ValueError: it is too long for a message.

@@ -20,7 +20,7 @@ class LaneReport:
         message: the JSON of the writer's commit message.
         rows_read: rows that the reader returned.
         rows_written: rows that went to the writer.
-        metrics: the text of its `LaneMetrics`, also those of other lanes of its task; empty for none.
+        metrics: the text of its `LaneMetrics`, also of other lanes of its task; empty for none.
         state: the JSON of the versions of states that the epoch has made; empty if it has changed none.
         polled: 1 if its reader was asked within the epoch and had no rows; 0 if it may have left rows where they are.
         commit_ms: how long its commits have taken, the longest one.

@@ -158,7 +158,7 @@ class EpochFiles:
         metadata = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}, WRITER: writer}
         self._messages.add(name)
         try:
-            # Messages first: offsets without messages are those of a micro-batch.
+            # Messages first: offsets without messages belong to a micro-batch.
             self._files.side_by_side(self.check_owner, lambda: self._files.replace(name, prepared))
             self._create(f"offsets/{epoch}", f"v1\n{json.dumps(metadata, separators=(',', ':'))}\n{offset}")
         except CheckpointError as error:
@@ -171,7 +171,7 @@ class EpochFiles:
     def prepared_messages(self, epoch: int, offset: str) -> list[str] | None:
         """Return the messages of an epoch that was prepared with this end; None if none are kept.
 
-        Messages with another end are those of a driver that died before `offsets/N`: another query has written that
+        Messages with another end belong to a driver that died before `offsets/N`: another query has written that
         file since.
 
         Raises:

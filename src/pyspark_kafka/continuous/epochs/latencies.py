@@ -108,7 +108,7 @@ class LatencyHistogram:
         """Return the histogram of `to_list`.
 
         Raises:
-            ValueError: the numbers are not those of a histogram.
+            ValueError: the numbers are not a histogram.
         """
         # The driver reads two for each task and epoch, so it takes few steps.
         made = cls()
@@ -161,7 +161,7 @@ class LaneMetrics:
         sent: how long rows took until the sink had what became of them.
         ages: how long before `at_ms` the rows came into being, or were read.
         at_ms: when the last lane ended the epoch, in ms since 1970, by the clock of its machine.
-        since_record: whether all times begin with those of the rows; if not, when their batch was read.
+        since_record: whether all times begin with the times of the rows; if not, when their batch was read.
     """
 
     latest: tuple[str, ...] = ()
@@ -191,7 +191,7 @@ class LaneMetrics:
         """Return the metrics of their text.
 
         Raises:
-            ValueError: it is not that of `to_text`.
+            ValueError: it is not a text of `to_text`.
         """
         try:
             latest, sent, ages, at_ms, since_record = json.loads(text)

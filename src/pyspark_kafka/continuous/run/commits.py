@@ -200,7 +200,7 @@ class EpochCommits:
             try:
                 write.abort(epoch, [write.deserializeMessage(report.message) for report in reports])
             except Exception:  # noqa: BLE001 - logged
-                # The reason of the failure matters more than that of the abort.
+                # The reason of the failure matters more than the reason of the abort.
                 _LOG.exception("The abort of epoch %d failed; its rows are read again.", epoch)
 
 

@@ -61,7 +61,7 @@ def lane_failed(failed: Failed, epoch: int) -> ContinuousQueryError:
 
     Args:
         failed: what the lane said.
-        epoch: the one that runs.
+        epoch: the current epoch.
     """
     where = f" at {failed.offset}" if failed.offset else ""
     if failed.rows:

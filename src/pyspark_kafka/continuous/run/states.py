@@ -216,7 +216,7 @@ class QueryStates:
         versions = StateVersions.parse(text)
         due = [name for name, since in versions.gone.items() if since <= epoch - EPOCHS_KEPT][:_REMOVED_AT_ONCE]
         files = VersionFiles(self._files)
-        # Not those of later epochs: the key group may be read again, by another driver.
+        # Not the versions of later epochs: the key group may be read again, by another driver.
         self._files.side_by_side(*(partial(files.remove_before, name, versions.gone[name] + 1) for name in due))
         self._versions = versions.without(due)
 

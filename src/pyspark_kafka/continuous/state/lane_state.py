@@ -287,7 +287,7 @@ class LaneState:
         slot.opened(chain)
 
     def _flush(self) -> list[tuple[str, str, int, bytes]]:
-        """Move the changes to those of earlier epochs, and return the files for the checkpoint."""
+        """Move the changes to the changes of earlier epochs, and return the files for the checkpoint."""
         deltas = []
         stem = self._version(0).stem
         for prefix, group in groupby(sorted(self._changes.items(), key=_key), key=lambda item: item[0][: _PREFIX.size]):

@@ -15,7 +15,7 @@ _LOCK = "lock"
 
 
 class LocalDirectory:
-    """A new directory below that of Spark's executor, or below the system's for temporary files.
+    """A new directory below the directory of Spark's executor, or below the system's for temporary files.
 
     Runs on: executor. Whoever is alive holds a lock in its directory; those without one are removed here.
 

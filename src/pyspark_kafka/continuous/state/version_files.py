@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Changes = Sequence[tuple[bytes, bytes | None]]
 
-# Files that a checkpoint of the last 100 epochs can need stay, and those of epochs that are still open.
+# Files that a checkpoint of the last 100 epochs can need stay, and files of epochs that are still open.
 EPOCHS_KEPT = 110
 _HEAD = struct.Struct(">4sI")
 _MAGIC = b"PKS1"
@@ -56,7 +56,7 @@ class VersionChain:
 
 @dataclass(frozen=True, slots=True)
 class PendingVersions:
-    """The versions that an epoch has made, and those of their files that are not written yet.
+    """The versions that an epoch has made, and their files that are not written yet.
 
     Attributes:
         text: the versions by directory as JSON, for the report; empty if there are none.

@@ -1,4 +1,4 @@
-"""Versions of states: those of a committed epoch, and those that a run begins with. Pure."""
+"""Versions of states: the versions of a committed epoch, and the versions that a run begins with. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StatePlan:
 
     Attributes:
         location: of the checkpoint.
-        run: tells the files of this run from those of others.
+        run: tells the files of this run from the files of others.
         key_groups: the key groups of each lane.
         heads: the text of the version to open, by directory; a state that is not here is empty.
         ttls_ms: after how many milliseconds without an update a value is gone, for each step; 0 for never.

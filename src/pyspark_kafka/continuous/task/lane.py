@@ -203,7 +203,7 @@ class Lane:
         try:
             message = self._write_epoch(epoch, writer, patience)
         except BaseException:
-            # Their errors must not hide the one that the user has to know.
+            # Their errors must not hide the error that the user has to know.
             _logged(writer.abort)
             _logged(writer.close)
             raise

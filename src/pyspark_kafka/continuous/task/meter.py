@@ -55,7 +55,7 @@ class LaneMeter:
         self._shares = []
 
     def end_epoch(self) -> str:
-        """Return the metrics of the epoch as text, and begin those of the next one."""
+        """Return the metrics of the epoch as text, and begin the metrics of the next epoch."""
         now = self._clock() * 1000
         latest = self._reader.getLatestOffset()
         metrics = LaneMetrics(

@@ -72,7 +72,7 @@ def judge_login(context: Context) -> Iterator[Finding]:
 
 
 def judge_mechanism(server: Server, options: ConnectionOptions, found: ListenerStatus) -> Finding | None:
-    """Compare the SASL of a listener with that of the options; None if a login can be tried. Pure."""
+    """Compare the SASL of a listener with the SASL of the options; None if a login can be tried. Pure."""
     address, facts = address_of(*server), _facts(server, options, found)
     offered = listed(found.mechanisms) or "none"
     has_sasl = found.protocol is not None and found.protocol.startswith("SASL_")

@@ -1,4 +1,4 @@
-"""Python and its packages: those of this process, and how those of a worker differ."""
+"""Python and its packages: in this process, and how a worker differs."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def installed_extras(package: str = "pyspark-kafka") -> list[str]:
 
 
 def _has_extra(package: str, extra: str, seen: set[tuple[str, str]]) -> bool:
-    """Return whether the requirements of an extra are installed, and those of the extras that these name."""
+    """Return whether the requirements of an extra are installed, and the requirements of the extras that it names."""
     if (package, extra) in seen:
         return True
     seen.add((package, extra))
@@ -153,7 +153,7 @@ def judge_extras(connection: ConnectionOptions) -> Iterator[Finding]:
 
 
 def extras_of(connection: ConnectionOptions) -> list[Extra]:
-    """Return the packages that the options of a connection need beyond those of every installation."""
+    """Return the packages that the options of a connection need beyond the packages of every installation."""
     needed: list[Extra] = []
     stores = (("truststore", connection.tls.truststore), ("keystore", connection.tls.keystore))
     if connection.uses_tls:

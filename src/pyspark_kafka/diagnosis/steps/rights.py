@@ -139,7 +139,7 @@ def _is_hidden(context: Context, topic: str) -> bool:
 
 
 def _transactions(context: Context) -> Iterator[Feature]:
-    """Check exactly-once writes, and those of continuous queries, which have other ids and a group."""
+    """Check exactly-once writes, also of continuous queries, which have other ids and a group."""
     settings = context.settings
     wanted = settings.write.exactly_once if settings.write is not None else None
     once = wanted or ExactlyOnceOptions()

@@ -52,7 +52,7 @@ def cell_counter(kind: pa.DataType) -> Callable[[Any], int] | None:
 
 
 def _width(kind: pa.DataType) -> int:
-    """Return how many cells a row of a type has, without those of the items of lists and maps."""
+    """Return how many cells a row of a type has, without the cells of the items of lists and maps."""
     return 1 + (sum(_width(each.type) for each in kind) if pa.types.is_struct(kind) else 0)
 
 

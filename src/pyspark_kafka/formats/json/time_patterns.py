@@ -118,7 +118,7 @@ class TimePattern:
     def read(self, texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, list[int]]:
         """Return texts as times of a type, and the places of those that are none: they are null.
 
-        A part that the pattern lacks is that of midnight on January 1, 1970, in UTC.
+        A part that the pattern lacks is taken from midnight on January 1, 1970, in UTC.
         """
         found = pc.extract_regex(texts, pattern=self.expression)
         names = [each.name for each in found.type]

@@ -189,7 +189,7 @@ class _Tables:
 
 
 def _oneofs(descriptor: Any) -> list[Any]:
-    """Return the oneofs of a message, without those of a single field that is marked optional."""
+    """Return the oneofs of a message, without oneofs of a single field that is marked optional."""
     return [each for each in descriptor.oneofs if len(each.fields) > 1]
 
 

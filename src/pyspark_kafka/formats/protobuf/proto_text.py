@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MAX_BYTES = 4 << 20
 _MAX_FILES = 500
 _MAX_SECONDS = 30
-# Schemas that a process keeps compiled: a worker reads those of several queries.
+# Schemas that a process keeps compiled: a worker reads the schemas of several queries.
 _KEPT = 64
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 _NAME = re.compile(r"(?!/)(?!(?:.*/)?\.{1,2}(?:/|$))[\w./+-]{1,250}(?<!/)")
@@ -179,7 +179,7 @@ def _write(folder: Path, name: str, content: str, included: Path) -> None:
 
 
 def _known_files(texts: Sequence[str], given: set[str]) -> bytes:
-    """Return those of the files that registries know which a schema imports and does not have, as a set."""
+    """Return the files that registries know, and that a schema imports and does not have, as a set."""
     from importlib import import_module  # noqa: PLC0415 - for few schemas
 
     wanted = {path for text in texts for path in _IMPORT.findall(text) if path in _KNOWN and path not in given}

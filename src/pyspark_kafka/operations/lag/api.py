@@ -102,7 +102,7 @@ def look(
 
     Args:
         connection: how to reach the cluster.
-        positions: those of a checkpoint, or the name of the consumer group whose positions count.
+        positions: of a checkpoint, or the name of the consumer group whose positions count.
         topics: only these; None: all that there are positions of.
         timeout_s: seconds for everything.
         isolation_level: what counts as the end of a log.

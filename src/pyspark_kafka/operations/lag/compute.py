@@ -85,7 +85,7 @@ def partition_lag(
 
 
 def _time(time_ms: int | None) -> int | None:
-    """Return a timestamp; None for those of records that have none, which brokers and clients write as -1."""
+    """Return a timestamp; None for a record without one, which brokers and clients write as -1."""
     return None if time_ms is None or time_ms < 0 else time_ms
 
 

@@ -77,7 +77,7 @@ def _offsets(found: Mapping[TopicPartition, GroupPosition | ConnectorError]) -> 
 def checkpoint_positions(location: str) -> LagPositions:
     """Return where the query of a checkpoint is: the end of the last batch that it has finished.
 
-    If two of its sources read one partition, the one that is further behind counts.
+    If two of its sources read one partition, the source that is further behind counts.
 
     Runs on: any program; blocks on the file system.
 
@@ -178,7 +178,7 @@ def _rates(
     """
     history = checkpoint.history
     numbers = [each for each in history.finished[-_BATCHES_OF_RATE - 1 :] if history.is_begun(each)]
-    # The times of files are those of a copy, if the checkpoint is one.
+    # The files of a copied checkpoint have the times of the copy.
     batches: list[PlannedBatch] = []
     for number in reversed(numbers):
         batch = history.get(number)

@@ -188,7 +188,7 @@ class LagReport:
         return tuple(sorted(self.partitions, key=_urgency)[:max_partitions])
 
     def topics(self) -> tuple[TopicLag, ...]:
-        """Return the sums of each topic; the one that is furthest behind comes first."""
+        """Return the sums of each topic; the topic that is furthest behind comes first."""
         by_topic: dict[str, list[PartitionLag]] = {}
         for each in self.partitions:
             by_topic.setdefault(each.topic, []).append(each)

@@ -5,7 +5,7 @@ is in `spark` (names of Spark's connector and our own), `formats` and `registry`
 `security_used` and `security_tokens` (client properties with an effect) or `kafka_answered` (the other client
 properties).
 
-Invariant: no name is declared twice, and no default at all: an entry's default is that of its field.
+Invariant: no name is declared twice, and no default at all: an entry has the default of its field.
 Layer: options.catalogue, above options.parse.
 """
 

@@ -31,7 +31,7 @@ def _version(raw: str) -> int | None:
 
 
 def _of_side(side: str) -> Iterator[Option]:
-    """Yield the options of keys, or those of values."""
+    """Yield the options of keys, or the options of values."""
     our = partial(Option, parity=OURS, resolved_by="formats", scopes=EVERYWHERE)
     yield our(
         f"{side}Format",

@@ -1,7 +1,7 @@
 """The `kafka.` options that have no effect here, or are refused: each with the reason and what to do instead.
 
-Data only. A test compares the list of all properties of Java's clients with this table and those of `kafka_used` and
-`security_used`: none may be unknown.
+Data only. A test compares the list of all properties of Java's clients with this table and the tables of `kafka_used`
+and `security_used`: none may be unknown.
 """
 
 from __future__ import annotations

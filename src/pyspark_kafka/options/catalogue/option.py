@@ -67,7 +67,7 @@ class Option:
         conflicts: options that cannot be given together with it.
 
     Raises:
-        ValueError: a field that no value class has, or a second default beside that of the field.
+        ValueError: a field that no value class has, or a second default beside the default of the field.
     """
 
     name: str

@@ -42,7 +42,7 @@ _KERBEROS = LOGIN_MODULES["GSSAPI"]
 
 @dataclass(frozen=True, slots=True)
 class _Module:
-    """Settings of a login module: those that are used, the secrets, and those of Java's that mean nothing here."""
+    """Settings of a login module: the used settings, the secrets, and Java's settings that mean nothing here."""
 
     used: frozenset[str] = frozenset()
     secret: frozenset[str] = frozenset()

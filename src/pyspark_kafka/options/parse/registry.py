@@ -137,7 +137,7 @@ def pem_location(raw: str) -> str:
     """Read the path of a PEM file under Java's name for it, which may be another kind of store there.
 
     Raises:
-        ValueError: its name is that of another kind of store, or it is empty.
+        ValueError: it has the name of another kind of store, or it is empty.
     """
     path = _pem_path(raw)
     if path.lower().endswith((".jks", ".p12", ".pfx", ".pkcs12")):

@@ -70,7 +70,7 @@ def cipher_suites(raw: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Read a list of suites.
 
     Returns:
-        Those of TLS 1.2 in OpenSSL's names, and those of TLS 1.3, both in the given order.
+        The suites of TLS 1.2 in OpenSSL's names, and the suites of TLS 1.3, both in the given order.
 
     Raises:
         ValueError: one of them is unknown or weak, or there is none.

@@ -208,7 +208,7 @@ class Collector:
             self.notes.append(f"Option '{option.name}' has no effect: {reason}.")
 
     def _report_unknown(self, name: str) -> None:
-        # The value is not repeated: a misspelled name may be that of a password.
+        # The value is not repeated: a misspelled name may be the name of a password.
         nearest = OPTIONS.nearest(name, self._among)
         self.report(
             "OPTION_UNKNOWN",

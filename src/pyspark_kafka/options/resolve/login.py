@@ -119,7 +119,7 @@ def parse_login(config: str, mechanism: str, beside: Mapping[str, Any] | None = 
 
 
 def _mechanism(options: Collector, found: JaasConfig | Secret | None) -> str | None:
-    """Return the mechanism; without the option, Java's default GSSAPI if the login module is that of Kerberos."""
+    """Return the mechanism; without the option, Java's default GSSAPI if the login module is Kerberos's."""
     if options.attempted(_MECHANISM):
         mechanism: str | None = options[_MECHANISM]
         return mechanism

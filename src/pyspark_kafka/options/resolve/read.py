@@ -60,8 +60,8 @@ def parse_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> 
         now_ms: as in `parse_batch_read_options`.
 
     Raises:
-        OptionError: the options are invalid for both kinds of read. The problems are those of a batch read if an option
-            is given that only a batch read has, otherwise those of a stream.
+        OptionError: the options are invalid for both kinds of read. The problems are of a batch read if an option
+            is given that only a batch read has, otherwise of a stream.
     """
     now = _now_ms() if now_ms is None else now_ms
     try:

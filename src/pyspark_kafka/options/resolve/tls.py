@@ -46,7 +46,7 @@ def _attempted(options: Collector, store: str) -> bool:
 
 
 def _store(options: Collector, store: str) -> CertificateStore | None:
-    """Return a store of the options; the rules are those of Java's clients (`DefaultSslEngineFactory`)."""
+    """Return a store of the options, by the rules of Java's clients (`DefaultSslEngineFactory`)."""
     location, kind, password = f"{store}.location", f"{store}.type", f"{store}.password"
     texts = [f"{store}{name}" for name in _TEXTS[store]]
     given = [name for name in texts if options.attempted(name)]

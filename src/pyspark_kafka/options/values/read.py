@@ -166,8 +166,8 @@ class LagViewOptions:
     Attributes:
         connection: how to reach the cluster.
         view: always `lag`.
-        lag_checkpoint: the checkpoint whose positions are measured; None: those of the group.
-        lag_group: the consumer group whose positions are measured; None: those of the checkpoint.
+        lag_checkpoint: the checkpoint whose positions are measured; None: the positions of the group.
+        lag_group: the consumer group whose positions are measured; None: the positions of the checkpoint.
         topics: only these; empty: all that there are positions of.
         isolation_level: what counts as the end of a log.
         notes: sentences for the user's log: options without effect.

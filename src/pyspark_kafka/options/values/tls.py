@@ -38,7 +38,7 @@ class TlsOptions:
         key_password: of the private key; None if it is not encrypted, or has the store's password.
         check_hostname: whether a broker's certificate must be for its host name.
         versions: the versions of TLS that may be agreed on, without gaps.
-        ciphers: those of TLS 1.2, as OpenSSL writes them; None takes OpenSSL's defaults.
+        ciphers: the suites of TLS 1.2, as OpenSSL writes them; None takes OpenSSL's defaults.
     """
 
     truststore: CertificateStore | None = None

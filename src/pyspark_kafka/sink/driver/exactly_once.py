@@ -78,7 +78,7 @@ class KafkaExactlyOnceStreamingWrite(CheckedSinkWrite):
         options: of the write.
         settings: names and times.
         columns: the positions of the sink's columns.
-        schemas: of its columns, to be kept in the checkpoint once the sink is known to be that of the query.
+        schemas: of its columns, to be kept in the checkpoint once the sink is known to be the query's.
 
     Raises:
         CheckpointError: the checkpoint cannot be read; or the commit marker of the sink does not fit it.

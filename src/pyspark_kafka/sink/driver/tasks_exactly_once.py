@@ -133,7 +133,7 @@ class KafkaTaskCommitStreamingWrite(CheckedSinkWrite):
         _LOG.info("Batch %d of '%s': %d records, was %s.", epoch_id, ours.sink_id, ours.records, found.value)
 
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's contract
-        """Abort the transactions of the tasks; those of a decided micro-batch are left to the next planning."""
+        """Abort the transactions of the tasks; the next planning ends the transactions of a decided micro-batch."""
         told = _messages([message for message in messages if message is not None])
         if told:
             with _commits(self._options, self._settings, told[0].planning.transaction.name) as commits:

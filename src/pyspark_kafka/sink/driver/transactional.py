@@ -349,7 +349,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             return list(pool.map(carried(fence), lanes))
 
     def _topic_ids(self, topics: set[str]) -> dict[str, str]:
-        """Return the ids of those of the topics that are there."""
+        """Return the ids of the topics that exist."""
         if not topics:
             return {}
 
@@ -367,7 +367,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
 def _topic_ids(client: KafkaClient, topics: set[str]) -> dict[str, str]:
     found = client.fetch_metadata(topics).topics.values()
     for topic in found:
-        # Without its id, a position would count as that of the same topic.
+        # Without its id, a position would count as a position of the same topic.
         error = topic.error_for("Read")
         if isinstance(error, AccessError):
             raise error

@@ -104,7 +104,7 @@ def plan_formats(
 
     Args:
         options: of the write.
-        typed: those of keys and values in them.
+        typed: the schemas of keys and values in them.
         columns: the types of the columns `key` and `value`.
         streaming: whether the write is one micro-batch of many.
         query_id: of the streaming query, if it is known: without a checkpoint, it has a plan of its own.

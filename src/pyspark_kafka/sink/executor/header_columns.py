@@ -15,7 +15,7 @@ def header_type(headers: pa.Array[Any] | None) -> pa.StructType:
 
 
 def append_headers(headers: pa.Array[Any] | None, ours: Any, owners: Any, counts: Any) -> pa.Array[Any]:
-    """Return each row's headers with those of ours behind them.
+    """Return each row's headers, with our headers after them.
 
     Shape: list<struct<key, value>> without nulls.
 

@@ -67,7 +67,7 @@ def with_identity(headers: pa.Array[Any] | None, origin: TaskOrigin, first_index
     Args:
         headers: the rows' own: list<struct<key, value>>, null for none; None if no row has any.
         origin: the task.
-        first_index: the number of the first row among those of the task, counted from 0.
+        first_index: the number of the first row among the rows of the task, counted from 0.
         rows: how many rows there are.
     """
     element = header_type(headers)

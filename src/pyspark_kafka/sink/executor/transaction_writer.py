@@ -145,7 +145,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
                 self._transaction = self._id.end(self._transaction, commit=True)
                 COUNTERS.transaction(self._clock() - self._opened_at)
                 self._is_open = False
-                # One more for the positions: those of a group are in one partition.
+                # One more for the positions: all positions of a group are in one partition.
                 self._markers = len(self._written) + bool(moved)
                 self._written.clear()
                 self._producer.continue_in(self._transaction)

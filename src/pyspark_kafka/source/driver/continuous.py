@@ -69,9 +69,9 @@ _WARN_EVERY_S = 60.0
 class KafkaContinuousStream(KafkaStream, ContinuousStream):
     """A Kafka subscription that tasks read without an end.
 
-    The options are those of a streaming read; options that make or split micro-batches have no effect, and a log line
-    names them. Each topic-partition has a task of its own, unless `maxPartitionsPerTask` lets several share one, or
-    `tasks` sets the number of tasks.
+    The options are the options of a streaming read; options that make or split micro-batches have no effect, and a log
+    line names them. Each topic-partition has a task of its own, unless `maxPartitionsPerTask` lets several share one,
+    or `tasks` sets the number of tasks.
 
     Runs on: driver, one per query run, in one thread; methods block on look-ups, with a deadline. Does not pickle; its
     reader factory does.

@@ -61,7 +61,7 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         schema: the Arrow schema of the batches that readers return.
         formats: the formats of keys and values; None: bytes.
         location: as in `KafkaStream`: where the stream keeps its start and the ids of its topics.
-        versions: of the schemas it reads with, to be kept once the checkpoint is known to be that of the query.
+        versions: of the schemas it reads with, to be kept once the checkpoint is known to be the query's.
         starts_are_finished: whether a start of `latestOffset` is the end of a batch that the engine has finished, as
             with Spark; otherwise only `commit` marks a finished batch.
         clock: monotonic seconds; for `maxTriggerDelay` and deadlines.

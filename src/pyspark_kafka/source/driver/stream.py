@@ -43,7 +43,7 @@ class KafkaStream:
         formats: the formats of keys and values; None: bytes.
         location: a directory of this stream alone, where it keeps its start and the ids of its topics; None: below
             the query's checkpoint, if an option names that, which takes precedence.
-        versions: of the schemas it reads with, to be kept once the checkpoint is known to be that of the query.
+        versions: of the schemas it reads with, to be kept once the checkpoint is known to be the query's.
         clock: monotonic seconds.
 
     Attributes:

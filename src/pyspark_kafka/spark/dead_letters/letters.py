@@ -66,7 +66,7 @@ def dead_letters(
         df: a typed read in mode PERMISSIVE, batch or streaming, with its columns `topic`, `partition` and `offset`.
         topic: the topic of the dead letters.
         headers: whose names the headers have.
-        corrupt_column: the name of the corrupt column, that of option `columnNameOfCorruptRecord`.
+        corrupt_column: the name of the corrupt column, as in the option `columnNameOfCorruptRecord`.
 
     Returns:
         Columns `topic` string, `key` binary, `value` binary, `headers`.

@@ -40,10 +40,10 @@ def redrive(
     back.write.format("pyspark_kafka").options(**servers).mode("append").save()
     ```
 
-    Dead letters are those of `dead_letters`, of Kafka Connect or of Kafka Streams. Key and value are sent as they are,
-    headers without those of the fault. Nothing is taken from the topic of dead letters: rows that are redriven twice
-    are sent twice. Records that are still bad come back as dead letters, so redrive a batch, and not a stream, until
-    the cause is removed.
+    Dead letters are records of `dead_letters`, of Kafka Connect or of Kafka Streams. Key and value are sent as they
+    are, headers without the headers of the fault. Nothing is taken from the topic of dead letters: rows that are
+    redriven twice are sent twice. Records that are still bad come back as dead letters, so redrive a batch, and not a
+    stream, until the cause is removed.
 
     Whoever writes to a topic can write these headers too, and so choose where a row is sent: name the topics in
     `.where("topic IN (...)")` if not all writers are trusted.
@@ -54,7 +54,7 @@ def redrive(
     Args:
         df: a read of the topic of dead letters, batch or streaming, with option `includeHeaders` and no format.
         headers: whose names the headers of faults have.
-        keep_partition: send each record to the partition that it came from, and not to that of its key.
+        keep_partition: send each record to the partition that it came from, and not to the partition of its key.
         unknown: what becomes of records that cannot be sent: those without the name of a topic that they came from,
             those that came from the topic of dead letters itself, and with `keep_partition` those without a partition.
             `error`: the query fails when it meets one. `skip`: they are left out. `only`: only they are returned, with

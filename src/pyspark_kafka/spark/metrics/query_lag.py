@@ -20,7 +20,7 @@ def query_positions(session: SparkSession) -> dict[str, LagPositions]:
     """Return where each active query of a session is: the end of the last micro-batch that it has reported.
 
     Queries that read nothing of Kafka, or have not ended a micro-batch yet, are left out. If two sources of a query
-    read one partition, the one that is further behind counts.
+    read one partition, the source that is further behind counts.
 
     Runs on: driver, or the client with Spark Connect, which asks the server.
 

@@ -166,7 +166,7 @@ class CounterFiles:
             return found
 
     def _look(self) -> set[str]:
-        """Read all files, remove those of processes that have ended, and return the names of the others."""
+        """Read all files, remove the files of processes that have ended, and return the names of the others."""
         alive: set[str] = set()
         try:
             names = self._names()

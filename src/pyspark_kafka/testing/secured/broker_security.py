@@ -81,7 +81,7 @@ class BrokerSecurity:
 
     @property
     def authority(self) -> CertificateAuthority:
-        """Who issues the broker's certificates, and those of clients.
+        """The issuer of the broker's certificates, and of the clients' certificates.
 
         Raises:
             SetupError: the broker has not been started, or has no listener with TLS.

@@ -1,4 +1,4 @@
-"""A certificate authority of an embedded broker: it issues the broker's certificates and those of clients.
+"""A certificate authority of an embedded broker: it issues the certificates of the broker and of clients.
 
 Runs on: driver. Needs the package `trustme`, and with it `cryptography`.
 """

@@ -162,7 +162,7 @@ def _cut(connection: HTTPSConnection, was_cut: threading.Event) -> None:
     sock = connection.sock
     if sock is not None:
         with contextlib.suppress(OSError):
-            # Not that of the TLS socket, which would let the other thread go on unencrypted.
+            # Not the method of the TLS socket, after which the other thread would continue unencrypted.
             socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 

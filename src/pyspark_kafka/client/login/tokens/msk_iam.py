@@ -27,7 +27,7 @@ _SESSION = "pyspark-kafka"
 
 
 def region_of(login: MskIamLogin, host: str) -> str:
-    """Return the region of a cluster: that of the option, of the broker's name, or of the environment.
+    """Return the region of a cluster: from the option, the broker's name, or the environment.
 
     Raises:
         OptionError: there is none.

@@ -151,7 +151,7 @@ def _end_of(lifetime_ms: Any, where: str, now: float) -> float | None:
 
 
 def _claims_if_any(token: str, login: OAuthLogin) -> Claims | None:
-    """Return the claims; None of a token that only the broker can read, as those of Amazon MSK."""
+    """Return the claims; None of a token that only the broker can read, such as a token of Amazon MSK."""
     try:
         return parse_claims(token, scope_claim=login.scope_claim, sub_claim=login.sub_claim)
     except ValueError:

@@ -29,7 +29,7 @@ _TO_PKCS12 = "keytool -importkeystore -srckeystore <store> -destkeystore store.p
 
 
 def fetch_store(store: CertificateStore, role: str) -> bytes:
-    """Return the bytes of a store: those of its file as they are now, or the texts of the options.
+    """Return the bytes of a store: the present bytes of its file, or the texts of the options.
 
     Args:
         store: where it is.

@@ -56,7 +56,7 @@ def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> AtTime:
     Args:
         text: as the user wrote it.
         now_ms: milliseconds since 1970-01-01 UTC.
-        zone: of times that name none; None takes that of this machine.
+        zone: of times that name none; None takes the zone of this machine.
 
     Raises:
         OptionError: the text is not a time, or is before 1970.

@@ -274,7 +274,7 @@ def _with_sources(plan: ForkPlan, bounds: LogBounds | None) -> ForkPlan:
 
 
 def _numbered(snapshot: CheckpointSnapshot, first: int) -> tuple[str, ...]:
-    """Return the files of batches from a number on, in Spark's logs and in those of sinks."""
+    """Return the files of batches from a number on, in Spark's logs and in the logs of sinks."""
     found = []
     for name in snapshot.files:
         directory, _, base = name.rpartition("/")

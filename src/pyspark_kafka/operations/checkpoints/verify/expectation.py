@@ -84,7 +84,7 @@ def expect(judge: FileJudge, sink_id: str | None = None) -> Expectation:
 def _of_all_sources(
     offsets: Mapping[str, KafkaSourceOffset], choose: Callable[[int, int], int]
 ) -> dict[TopicPartition, int]:
-    """Return one offset of each partition: of one that several sources read, the one that is chosen."""
+    """Return one offset of each partition; of a partition that several sources read, the chosen offset."""
     found: dict[TopicPartition, int] = {}
     for offset in offsets.values():
         for each, at in offset.partitions.items():

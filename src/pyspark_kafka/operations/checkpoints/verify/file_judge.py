@@ -47,7 +47,7 @@ class FileJudge:
             name: of the file.
             severity: of the finding; None adds no finding.
             read: reads it.
-            advice: what to do if the file is damaged; that of the error without it.
+            advice: what to do if the file is damaged; None: the advice of the error.
         """
         try:
             return read()

@@ -1,6 +1,6 @@
 """The figures of all queries as families of series, for whichever system collects them. Pure.
 
-Names are those of Prometheus, without the suffix `_total` of counters; what OpenTelemetry calls them follows from them.
+Names are Prometheus's, without the suffix `_total` of counters; OpenTelemetry's names follow from them.
 """
 
 from __future__ import annotations
