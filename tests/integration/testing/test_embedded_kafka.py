@@ -33,6 +33,8 @@ kafka = EmbeddedKafka().start()
 print(kafka.pid, kafka._process._supervisor.pid, kafka._home, flush=True)
 """
 WAIT = "time.sleep(600)"
+# Ends when the test closes the program, which may be dead by then.
+FORKED_CHILD = "os.fork() or (os.setsid(), sys.stdin.read(), os._exit(0)); "
 
 
 def port_of(bootstrap_servers: str) -> int:
@@ -67,7 +69,11 @@ class Program:
 
     def __init__(self, then: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM + then], stdout=subprocess.PIPE, text=True, start_new_session=True
+            [sys.executable, "-c", PROGRAM + then],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         assert self.process.stdout is not None
         broker, supervisor, home = self.process.stdout.readline().split()
@@ -81,8 +87,9 @@ class Program:
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +288,7 @@ def test_closing_twice_is_fine_and_starting_after_it_gives_an_empty_broker() -> 
         pytest.param(WAIT, signal.SIGINT, id="interrupted"),
         pytest.param("kafka.pause(); " + WAIT, signal.SIGKILL, id="killed-with-a-paused-broker"),
         pytest.param("kafka.stop(); print(flush=True); " + WAIT, signal.SIGKILL, id="killed-with-a-stopped-broker"),
-        pytest.param("os.fork() or os.setsid(); " + WAIT, signal.SIGKILL, id="killed-with-a-forked-child-left"),
+        pytest.param(FORKED_CHILD + WAIT, signal.SIGKILL, id="killed-with-a-forked-child-left"),
         pytest.param("os._exit(1)", None, id="exited-hard"),
         pytest.param("", None, id="ended"),
     ],
