@@ -106,6 +106,7 @@ def strike(scene: Scene, todo: Iterable[Step], calm_s: tuple[float, float] = _CA
             try:
                 {**FAULTS, **FAULTS_OF_FLOWS}[kind](scene)
             except BaseException as error:  # noqa: BLE001 - given to the thread that waits
+                print(f"{time.strftime('%H:%M:%S')} {kind}: {error!r}", flush=True)
                 failures.append(error)
 
         threads = [threading.Thread(target=run, args=(kind,), name=kind) for kind in step]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -18,7 +19,7 @@ from typing import Any
 from chaos.continuous.checker import KillsFindings, RunCopy, check_counts, check_runs, epochs_of
 from chaos.continuous.striking import KEYS, started_at
 from faults.harness import executor_of
-from kit.checkpoint_files import batches_of
+from kit.checkpoint_files import batches_of, end_of_batch
 from kit.independent_client import read_to_end
 from kit.log_checker import Extent, Log
 from kit.programs.run import kill_program, start_program
@@ -28,6 +29,7 @@ STEP_S = 120.0
 _POLL_S = 0.01
 # More than a query has in a row.
 _FAILURES_SHOWN = 8
+_ENDED = re.compile(r"Continuous query \S+ ended: ")
 
 
 @dataclass(frozen=True)
@@ -197,10 +199,28 @@ class KillWorld:
         return max(batches_of(self.checkpoint, "commits"), default=-1)
 
     def await_flow(self, since: float) -> float:
-        """Wait until two more epochs are committed; return the seconds since a moment."""
+        """Wait until two more epochs are committed; return the seconds since a moment.
+
+        And until every partition has advanced: an epoch can end before a lane has read, and the next kill of the lane
+        would be the next failure in a row.
+        """
         first = self.last_commit()
+        before = self._ends(first)
         self.until(lambda: self.last_commit() >= first + 2, "no epoch was committed")
-        return (self.checkpoint / "commits" / str(first + 2)).stat().st_mtime - since
+        seconds = (self.checkpoint / "commits" / str(first + 2)).stat().st_mtime - since
+
+        def have_advanced() -> bool:
+            now = self._ends(self.last_commit())
+            return all(log not in now or now[log] > end for log, end in before.items())
+
+        self.until(have_advanced, "a partition has not advanced")
+        return seconds
+
+    def _ends(self, epoch: int) -> dict[Log, int]:
+        if epoch < 0:
+            return {}
+        ends = end_of_batch(self.checkpoint, epoch)
+        return {Log(topic, number): end for topic, partitions in ends.items() for number, end in partitions.items()}
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for a condition."""
@@ -235,7 +255,7 @@ class KillWorld:
         for line in (self.place / "log").read_text(errors="replace").splitlines():
             if "Continuous query" in line:
                 told.append(line)
-                if " ended: " in line:
+                if _ENDED.match(line):
                     shown += told[-_FAILURES_SHOWN:]
         return shown
 
