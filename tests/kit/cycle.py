@@ -161,7 +161,7 @@ class _Cycle:
     def _batches(self) -> list[bytes]:
         return record_batches(self._shape)
 
-    def turn(self, count: _Counting | None = None) -> None:
+    def turn(self, count: CallCount | None = None) -> None:
         """Take the records of one fetch, and send them."""
         left = self._shape.partitions * self._shape.records
         while left:
@@ -191,7 +191,7 @@ class _Cycle:
         """Take a turn, and return what it took."""
         seen, pool = len(self._cluster.seen), pa.default_memory_pool()
         allocations, allocated = _allocations(pool)
-        counting = _Counting()
+        counting = CallCount()
         self.turn(counting)
         counting.turn.arrow_allocations = _allocations(pool)[0] - allocations
         counting.turn.arrow_bytes = _allocations(pool)[1] - allocated
@@ -272,7 +272,7 @@ class _CountedSocket:
         self._answers.note_answer()
 
 
-class _Counting:
+class CallCount:
     """Counts calls of this thread while it is entered; the turn adds up over several times."""
 
     def __init__(self) -> None:

@@ -92,9 +92,11 @@ class ClientPool:
 
     def _put_back(self, client: KafkaClient) -> None:
         client.connections.close_unfinished()
-        others = {options: servers for options, servers in self._learned.items() if options != client.options}
-        kept = list(others.items())[-(_LEARNED_KEPT - 1) :]
-        self._learned = dict([*kept, (client.options, client.servers.for_other_clients())])
+        learned = client.servers.for_other_clients()
+        if self._learned.get(client.options) != learned:
+            others = {options: servers for options, servers in self._learned.items() if options != client.options}
+            kept = list(others.items())[-(_LEARNED_KEPT - 1) :]
+            self._learned = dict([*kept, (client.options, learned)])
         self._idle.put_back(client.options, client)
 
 
