@@ -76,7 +76,7 @@ class IdlePool(Generic[K, V]):
     def _start_empty(self) -> None:
         self._process_id = self._current_process()
         self._lock = threading.Lock()
-        # Each with the time since when it is idle; the one that is idle longest first.
+        # Each value with the start of its idle time, oldest first.
         self._idle: list[tuple[K, V, float]] = []
 
     def _leave_parent(self) -> None:

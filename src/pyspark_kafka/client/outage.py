@@ -18,7 +18,7 @@ from pyspark_kafka.interrupt import pause
 
 _T = TypeVar("_T")
 
-# Attempts take their own time to fail; the pauses are for those that fail at once.
+# Attempts take their own time to fail; the pauses are for attempts that fail at once.
 _PAUSE_MS, _MAX_PAUSE_MS = 100, 2_000
 _HINT = (
     "See that the brokers run, and start the query again: it continues from its checkpoint. Option 'outageTimeout' "

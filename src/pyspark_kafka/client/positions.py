@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogsAtPositions:
-    """What brokers tell about logs, and about the records at positions in them.
+    """What brokers return about logs, and about the records at positions in them.
 
     Attributes:
         logs: by partition, one for each position.
-        topic_ids: the id of each topic, by name, as text; those that brokers do not tell are left out.
+        topic_ids: the id of each topic, by name, as text; topics for which brokers return no id are left out.
         waiting: the partitions with unread records.
-        times: the times of the records at the positions of these; None if they were not asked for.
+        times: the times of the records at the positions of these partitions; None if they were not asked for.
         now_ms: the time before records were read, in ms since 1970: no record that waits is younger.
     """
 

@@ -251,7 +251,7 @@ class StallMonitor:
         self._thread: threading.Thread | None = None
 
     def enter(self, stall: Stall) -> Stall | None:
-        """Register a wait of this thread; return the one that it is inside of."""
+        """Register a wait of this thread; return the wait that surrounds it."""
         outer: Stall | None = getattr(self._local, "innermost", None)
         self._local.innermost = stall
         if outer is None:

@@ -128,7 +128,7 @@ class Connections:
                 continue
             for connection in list(idle):
                 if connection.idle_and_alive:
-                    # It stays among those that are lent: it is idle again when the call is over.
+                    # It stays among the lent connections: it is idle again when the call is over.
                     return connection
                 if not connection.in_flight and not connection.renewable:
                     connection.close()

@@ -35,7 +35,7 @@ class BrokerResponse:
     Attributes:
         broker_id: the broker that the request was for.
         address: its `host:port`, as errors name it.
-        connection: the one that the response came on, still open and ready for another request until the next call of
+        connection: the connection of the response, still open and ready for another request until the next call of
             `wait`; None if there is an error.
         response: decoded; None if there is an error.
         error: why there is no response; None if there is one.
@@ -174,7 +174,7 @@ class RequestFanout:
         return done
 
     def _wait(self, timeout_s: float) -> set[Connection]:
-        """Wait for anything, send to those that are connected by now; return those with something to read."""
+        """Wait for anything, send requests on new connections; return the connections with something to read."""
         connections = [each.connection for each in self._pending.values() if each.connection is not None]
         ends = [each.respond_by.remaining_s() for each in self._pending.values() if each.respond_by is not None]
         others = [self._dials.fileno()] if len(self._dials) else []
@@ -272,7 +272,7 @@ def call_leaders(
         client: the cluster.
         leaders: the partitions to ask for, with their leaders.
         build: returns the request for partitions of one leader.
-        take: gets a response and the partitions that it is for; returns those that failed, or raises for all of them.
+        take: gets a response and its partitions; returns the failed partitions, or raises for all of them.
         deadline: for all.
         min_version: see `RequestFanout.send`.
     """

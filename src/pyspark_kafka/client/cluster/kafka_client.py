@@ -51,7 +51,7 @@ class KafkaClient:
     Nothing is connected before it is needed. Connections found dead are replaced silently, if nothing was in flight on
     them. Use as a context manager, or call `close`.
 
-    Runs on: driver and executor; methods block, each within a deadline; those that begin with `cached_` read memory.
+    Runs on: driver and executor; methods block, each within a deadline; methods named `cached_…` only read memory.
     Not thread-safe; does not pickle: build it where it is used (`cluster/pool.py` keeps clients of reused workers).
 
     Args:

@@ -76,9 +76,9 @@ def fetch_leaders(
 
     Args:
         client: the cluster.
-        topic_partitions: those to ask for.
+        topic_partitions: the partitions to ask for.
         deadline: for the question.
-        perhaps_new: those that may be too new for every broker to know them: no error if they do not exist.
+        perhaps_new: partitions that may be too new for every broker to know: no error if they do not exist.
 
     Raises:
         BrokerError: a topic or partition does not exist (condition UNKNOWN_TOPIC).

@@ -66,7 +66,7 @@ class MetadataCache:
 
         Args:
             found: the response.
-            all_topics: whether it describes every topic; those that it leaves out are forgotten.
+            all_topics: whether it describes every topic; topics that it leaves out are forgotten.
         """
         moved = [node.broker_id for node in found.brokers.values() if self.learn_node(node)]
         if found.brokers:

@@ -31,7 +31,7 @@ _LEARNED_TRIED = 16
 
 
 class ClientPool:
-    """Lends clients, each to one borrower at a time, and keeps those that come back.
+    """Lends clients, each to one borrower at a time, and keeps returned clients.
 
     Runs on: driver and executor; any thread.
 

@@ -113,7 +113,7 @@ class Cursor:
         fetch: sizes and isolation.
         options: rack, waits, how long a replica is preferred.
         known_sizes: what records of topics took before.
-        topic_id: the topic that the range was planned on; None takes the one that brokers name first.
+        topic_id: the topic that the range was planned on; None takes the first id that a broker names.
 
     Attributes:
         state: see the module.
@@ -327,7 +327,7 @@ class Cursor:
         return Outcome.STARVED if starved else Outcome.EMPTY
 
     def confirm(self, next_offset: int) -> CorruptRecordsError | None:
-        """Compare the position that decoding found, checksums verified, with the one of the headers.
+        """Compare the position that decoding found, checksums verified, with the position of the headers.
 
         Returns:
             The error if they differ within the range.

@@ -40,7 +40,7 @@ class OffsetOutOfRangeError(BrokerError):
 
 
 class LogTruncatedError(DataLossError):
-    """The log was truncated below the position: records that were handed out are not the ones that the log has now.
+    """The log was truncated below the position: the log no longer has some records that were handed out.
 
     Attributes:
         offset_range: the range that was read.
@@ -151,7 +151,7 @@ def log_truncated(cursor: RangeProgress, position_epoch: int, leader_epoch: int,
 
 
 def topic_recreated(cursor: RangeProgress, found: UUID | None, leader_id: int) -> TopicRecreatedError:
-    """Build the error for a topic that has another id than the one that is read."""
+    """Build the error for a topic that has another id now."""
     offset_range, known = cursor.offset_range, cursor.topic.known
     when = (
         f"after {offset_range} was planned"
@@ -160,8 +160,8 @@ def topic_recreated(cursor: RangeProgress, found: UUID | None, leader_id: int) -
     )
     error = TopicRecreatedError(
         f"Topic '{cursor.topic_partition.topic}' was recreated {when}: its id was {known}, and is {found} "
-        f"(leader {leader_id}). {handed_out(cursor)}; {_rest(cursor)} of the former topic are gone, and those of the "
-        "recreated topic belong to another log.",
+        f"(leader {leader_id}). {handed_out(cursor)}; {_rest(cursor)} of the former topic are gone, and the records of "
+        "the recreated topic belong to another log.",
         condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
         hint="Move a streaming query to the beginning of the topic, with `pyspark-kafka checkpoint rewind` and "
         "--offsets (-2 is the beginning); plan a batch read again, by another load().",

@@ -99,7 +99,7 @@ class Fetcher:
         OffsetOutOfRangeError: a position is not in the log (any more), or the log ends there, before the end of the
             range, also after about 10 s. `resume` continues behind the gap.
         LogTruncatedError: the log was truncated below a position. `resume` continues.
-        TopicRecreatedError: a topic was recreated. `resume` continues in the one that there is now.
+        TopicRecreatedError: a topic was recreated. `resume` continues in the recreated topic.
         TopicDeletedError: a topic that ranges were planned on was deleted. `resume` at the end of the range.
         AccessError: a topic may not be read.
         BrokerError: a topic does not exist, or a broker refused for good.
@@ -182,7 +182,7 @@ class Fetcher:
         self._lanes.close()
 
     def confirm(self, topic_partition: TopicPartition, next_offset: int) -> None:
-        """Compare the position that decoding found, checksums verified, with the one of the headers.
+        """Compare the position that decoding found, checksums verified, with the position of the headers.
 
         Args:
             topic_partition: of the records that `next` returned last.

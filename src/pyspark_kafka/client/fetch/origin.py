@@ -77,7 +77,7 @@ class TopicIdentity:
     """The topic that a range is read from.
 
     Args:
-        planned: the id that the range was planned with; None takes the one that brokers name first.
+        planned: the id that the range was planned with; None takes the first id that a broker names.
 
     Attributes:
         planned: as given; None again after a switch to the recreated topic.
@@ -90,7 +90,7 @@ class TopicIdentity:
 
     def __init__(self, planned: UUID | None) -> None:
         self.planned = self.known = planned
-        # The one that was found where another was read so far.
+        # The id of the recreated topic; None while the topic is the same.
         self._other: UUID | None = None
         self._looks = 0
 
@@ -126,7 +126,7 @@ class TopicIdentity:
         return self._looks > 1
 
     def note_other(self, found: UUID | None) -> None:
-        """Note the id of the topic that took the place of the one that was read."""
+        """Note the id of the topic that replaced the former topic."""
         self._other = found
         self._looks = 0
 

@@ -130,7 +130,7 @@ class _TimeLane:
         return not any(self.rooms)
 
     def partitions(self) -> list[TopicPartition]:
-        """Return those that are not known yet."""
+        """Return the partitions without a time so far."""
         waiting = [leader.topic_partition for queue in self.rooms for leader, _ in queue]
         return [*self._asked, *waiting]
 

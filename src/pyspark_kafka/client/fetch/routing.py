@@ -99,11 +99,11 @@ class Survey:
     """What ranges need now, each in one place at most.
 
     Attributes:
-        routed: those that can be asked for, by broker, each with the epoch of its leader.
-        ended: those whose log seems to end at the position.
-        leaderless: those whose leader is not known.
-        other_topic: those whose topic has another id now, with the leader and the id.
-        other_leader: those whose new leader is asked about the epoch of the position, with the leader and the epoch.
+        routed: ranges that can be fetched, by broker, each with the epoch of its leader.
+        ended: ranges whose log seems to end at the position.
+        leaderless: ranges without a known leader.
+        other_topic: ranges whose topic has another id now, with the leader and the id.
+        other_leader: ranges whose new leader is asked about the epoch of the position, with the leader and the epoch.
         until: the next time at which a pause or a throttle time ends; infinite if none does.
     """
 
@@ -192,9 +192,9 @@ def order_next(
 ) -> list[Cursor]:
     """Return the order of the next request: brokers fill a response in the order of the request, until it is full.
 
-    Ranges that have records and got none come first. Ranges that got some come behind those that were not asked for,
-    and ranges that have nothing to read yet come last. So the first place, which gets a whole batch for certain, goes
-    round.
+    First come ranges that have records and got none, then ranges that were not asked for, then ranges that got
+    records, and last ranges with nothing to read yet. So the first place, which gets a whole batch for certain,
+    rotates.
     """
     if len(active) > 1:
         placed = {*fed, *starved, *empty}

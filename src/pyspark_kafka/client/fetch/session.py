@@ -105,7 +105,7 @@ class FetchSession:
         self._budget = max(1, fetch.max_buffered_bytes // 2)
         self._max_bytes = max(1, min(fetch.max_bytes_per_fetch, fetch.max_buffered_bytes // 2))
         self._cursors: dict[TopicPartition, Cursor] = {}
-        # Those that are not done, in the order of the next request.
+        # The cursors that are not done, in the order of the next request.
         self._active: list[Cursor] = []
         self._brokers: dict[int, BrokerSlot] = {}
         self._planned: deque[tuple[Send, tuple[Cursor, ...]]] = deque()
@@ -570,7 +570,7 @@ class FetchSession:
         self._nothing_before = -math.inf
 
     def on_metadata(self) -> None:
-        """Note that the cluster was asked about silent brokers: those that lead no longer are left."""
+        """Note that the cluster was asked about silent brokers: brokers that no longer lead are left."""
         silent, self._silent = self._silent, []
         for broker_id in silent:
             cursors = self._asked_of(broker_id)

@@ -17,7 +17,7 @@ _MAX_WARNED = 100
 
 
 def resolve_login(login: Login) -> Login:
-    """Return the login as it is, or the one of the JAAS configuration that it refers to, as it is now.
+    """Return the login as it is, or read it from the JAAS configuration that it refers to.
 
     Runs on: driver and executor, once a connection. What blocks is the reference; see `Secret.reveal`.
 

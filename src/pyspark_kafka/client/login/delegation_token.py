@@ -66,7 +66,7 @@ def key_of(hmac: bytes) -> Secret:
 
 
 def time_of(milliseconds: int) -> datetime:
-    """Return a time of the wire; the last one that there is for those that are never reached."""
+    """Return a time of the wire; the last representable time for a time beyond the calendar."""
     try:
         return _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:

@@ -27,7 +27,7 @@ def handshake_refused(code: int, where: str, mechanism: str, offered: Sequence[s
         code: the broker's.
         where: what failed and where, without a full stop.
         mechanism: the mechanism of the options.
-        offered: those that the listener has, as it says.
+        offered: the mechanisms of the listener, from its response.
         broker: its address.
     """
     names = [shown(str(name)) for name in offered[:_MAX_MECHANISMS]]

@@ -1,7 +1,7 @@
 """SASL GSSAPI: a ticket of Kerberos, from the ticket cache or by a keytab.
 
 An exchange of its own instead of kafka-python's, which takes a server's refusal of the one layer that Kafka has for
-success, and does not look whether the server has proved who it is. The cryptography is that of the package `gssapi`,
+success, and does not check whether the server has proved who it is. The cryptography is from the package `gssapi`,
 which is optional; its error classes cannot be named here.
 
 Source: RFC 4752, chapter 3.1; KIP-12.
@@ -101,7 +101,7 @@ class KerberosMechanism:
             raise ExchangeError(f"the server's token is not valid: its offer has {len(offered)} bytes")
         if not offered[0] & _NO_LAYER:
             raise ExchangeError("the server wants a security layer, which Kafka does not have")
-        # No layer, so no size; no authorization id: the one of the ticket.
+        # No layer, so no size. No authorization id: the server takes the ticket's.
         self._to_send = bytes(self._context.wrap(bytes((_NO_LAYER, 0, 0, 0)), False).message)
         self._agreed = True
 

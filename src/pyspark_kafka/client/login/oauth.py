@@ -114,8 +114,8 @@ class OAuthMechanism:
             )
         return (
             "Compare issuer, audience and scope with what the brokers expect (sasl.oauthbearer.expected.issuer and "
-            "expected.audience), see that their keys are those of the issuer (sasl.oauthbearer.jwks.endpoint.url), and "
-            "that the clocks agree; the brokers' log says which."
+            "expected.audience), check that they use the keys of the issuer (sasl.oauthbearer.jwks.endpoint.url), and "
+            "that the clocks agree; the brokers' log has the reason."
         )
 
 

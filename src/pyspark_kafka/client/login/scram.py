@@ -2,7 +2,7 @@
 
 An exchange of its own instead of a library's: kafka-python's takes any iteration count up to a million and compares the
 server's signature byte by byte, and the package scramp normalizes passwords, which Kafka's brokers do not, and knows
-nothing of delegation tokens. The cryptography is that of `hashlib` and `hmac`. Pure but for the random nonce.
+nothing of delegation tokens. The cryptography is from `hashlib` and `hmac`. Pure but for the random nonce.
 
 Source: RFC 5802, RFC 7677, KIP-84, KIP-48; Java's `ScramSaslClient` and `ScramFormatter`.
 """
@@ -105,7 +105,7 @@ class ScramMechanism:
         return Refusal(
             hint=(
                 "Check the user name and the password (kafka.sasl.jaas.config). A user has a password for each SCRAM "
-                f"mechanism: list those of this user with kafka-configs --describe --entity-type users, and set "
+                f"mechanism: list this user's mechanisms with kafka-configs --describe --entity-type users, and set "
                 f"kafka.sasl.mechanism (now '{self.name}') to one of them."
             )
         )

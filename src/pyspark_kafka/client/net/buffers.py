@@ -49,7 +49,7 @@ class FrameBuffers:
         """Return `size` bytes of memory with undefined content."""
         for index, buffer in enumerate(self._buffers):
             if len(buffer) >= size and _is_free(buffer):
-                # The one that was used longest ago is tried first next time.
+                # The least recently used buffer is tried first next time.
                 self._buffers.append(self._buffers.pop(index))
                 return memoryview(buffer)[:size]
         if not _PAGE // 16 <= size <= _LARGEST_KEPT:

@@ -148,7 +148,7 @@ class Connection:
         return (self._stream or self._open_stream()).sock
 
     def limit_responses(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
-        """Refuse larger responses; by default only those that no broker sends.
+        """Refuse larger responses; by default only larger than any broker sends.
 
         Raises:
             TransportError: the connection is closed.

@@ -155,7 +155,7 @@ class Dials(Generic[_Key]):
         if os.getpid() == self._process_id:
             for sock in sockets:
                 with contextlib.suppress(OSError):  # not connected yet, or closed by its thread meanwhile
-                    # The method of the base class: that of SSLSocket would break a handshake in the other thread.
+                    # The method of the base class: SSLSocket's own would break a handshake in the other thread.
                     socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ def closed_by_broker(
         condition = "BROKER_CLOSED_FIRST_READ"
         text = (
             f"{address} closed the connection after the TLS handshake, before its first response. This often means "
-            "that it asks for a client certificate or refused the one that it got, or that it is starting or stopping."
+            "that it asks for a client certificate, or refused this client's, or that it is starting or stopping."
         )
         hint = "Check kafka.ssl.keystore.location, and the log of the broker."
     elif responses == 1 and not options.uses_sasl:

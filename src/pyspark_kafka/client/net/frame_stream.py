@@ -27,8 +27,8 @@ class EndOfStreamError(OSError):
 class FrameStream:
     """A connected socket that carries frames.
 
-    Errors of the socket pass through as they are. After any but those that only mean *not yet* the stream is of an
-    unknown state, and the owner closes it.
+    Errors of the socket pass through as they are. After an error the state of the stream is unknown, and the owner
+    closes it; errors that only mean *not yet* are an exception.
 
     Runs on: driver and executor; sending and receiving block. For one thread at a time.
 

@@ -74,8 +74,8 @@ def connect(
     Runs on: driver and executor; blocks, at most `connect_timeout_ms` an address.
 
     Args:
-        where: `host:port`, as errors say it.
-        addresses: in the order to try them; those that fail are taken out.
+        where: `host:port`, for errors.
+        addresses: in the order to try them; failed addresses are taken out.
         options: timeouts, socket buffers.
         deadline: for all of them.
         watch: called with every socket before it blocks.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # A listener of the other kind closes the connection at once, or never responds.
 _TRY_MS = 2_500
-# No mechanism has this name, so that none is begun: the refusal lists those that there are.
+# No mechanism has this name, so that none is begun: the refusal lists the mechanisms of the listener.
 _NO_MECHANISM = "NONE-OF-THESE"
 _MAX_BYTES = 1 << 20
 _CERTIFICATE_REQUEST = 13

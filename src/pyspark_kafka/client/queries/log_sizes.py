@@ -75,7 +75,7 @@ def build_request(partitions: Iterable[PartitionMetadata]) -> Any:
 
 
 def parse_response(response: Any, asked: set[TopicPartition], address: str) -> dict[TopicPartition, int]:
-    """Return the bytes of each partition in a decoded response; those that the broker does not tell are left out.
+    """Return the bytes of each partition in a decoded response; partitions that it does not describe are left out.
 
     Raises:
         AccessError: the user may not describe the cluster.

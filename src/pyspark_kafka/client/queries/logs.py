@@ -60,7 +60,7 @@ class LogQueryResult:
 
     Attributes:
         logs: by partition, one for each that was asked for.
-        topic_ids: the id of each topic, by name, as text; those that brokers do not tell are left out.
+        topic_ids: the id of each topic, by name, as text; topics for which brokers return no id are left out.
     """
 
     logs: Mapping[TopicPartition, LogStatus]

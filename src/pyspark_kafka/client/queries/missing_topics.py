@@ -28,7 +28,7 @@ def cluster_text(options: ConnectionOptions) -> str:
 
 
 def find_nearest_topic(client: KafkaClient, topic: str) -> str | None:
-    """Return the topic with the most similar name, of those that the user may describe; None if there is none.
+    """Return the topic with the most similar name that the user may describe; None if there is none.
 
     One request more, for an error that ends the query. Blocks at most 3 s. Raises nothing: if the names cannot be
     fetched, none is returned.

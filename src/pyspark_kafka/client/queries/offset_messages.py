@@ -75,7 +75,7 @@ def parse_response(
 
     Args:
         response: as kafka-python decodes it.
-        partitions: those that the request was for.
+        partitions: the partitions of the request.
         specs: what was looked up, by topic-partition.
         address: of the broker, for errors.
     """

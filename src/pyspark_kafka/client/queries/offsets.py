@@ -94,8 +94,8 @@ def list_offsets_now(
         isolation_level: what counts as the end.
 
     Returns:
-        Offsets by partition, without those that have no record at or after their time; and by partition why its offset
-        was not told.
+        Offsets by partition, without partitions that have no record at or after their time; and, by partition without
+        an offset in the response, why.
     """
     found: dict[TopicPartition, int] = {}
     leaders = {topic_partition: client.cached_leader(topic_partition) for topic_partition in specs}

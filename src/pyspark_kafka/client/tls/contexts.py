@@ -103,8 +103,8 @@ class TlsContexts:
 
         If stores that were good before cannot be loaded now, as in the middle of their replacement, the former context
         is returned, with a warning: for as long as only the client's own certificate is concerned, and for `GRACE_S` if
-        the truststore is not the one that was loaded. It may have been emptied because an authority is not to be
-        trusted any more.
+        the truststore is not the loaded one. It may have been emptied because an authority is not to be trusted any
+        more.
 
         Raises:
             OptionError: a store cannot be read or does not fit.
@@ -324,7 +324,7 @@ def _load_key(
         reason = getattr(error, "reason", None) or str(error)
         if "MISMATCH" in reason:
             text = f"has a private key that does not belong to its first certificate ({own.subject})"
-            hint = "Put the key's own certificate first, then those that signed it."
+            hint = "Put the key's own certificate first, then the certificates that signed it."
         elif entry.encrypted:
             text = f"has an encrypted private key that this password does not open ({reason})"
             hint = f"Set {KEY_PASSWORD} to the password of the private key; convert keys of old ciphers: openssl pkey."

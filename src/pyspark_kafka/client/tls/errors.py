@@ -62,7 +62,7 @@ def certificate_rejected(
         found = next((each for each in chain if each.lifetime_problem(now)), None)
         which = "" if found is None else f" '{found.subject}' {found.lifetime_problem(now)}."
         if chain and found is None:
-            which = " It is a certificate that signed those of the broker, of the truststore or of the system."
+            which = " It is a certificate of the truststore or of the system, which signed the broker's."
         text = f"{reason}.{which} The clock of this machine says {shown_time(now)}"
         hint = "Renew that certificate, or correct the clock of this machine."
     elif code in (OTHER_NAME, OTHER_ADDRESS):

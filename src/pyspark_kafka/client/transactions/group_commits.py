@@ -47,7 +47,7 @@ class GroupCommits:
         )
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, BrokerError]:
-        """Set positions, in as many requests as they need; those that are not named stay as they are.
+        """Set positions, in as many requests as needed; positions of other partitions do not change.
 
         Args:
             positions: next offset to read by partition.

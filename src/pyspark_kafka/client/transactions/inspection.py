@@ -122,7 +122,7 @@ def list_transactions(
     Args:
         client: the cluster; not used by anyone else in the meantime.
         prefix: only transactional ids that begin with it are listed.
-        open_only: leave out those that are ended; brokers remember them for days (`transactional.id.expiration.ms`).
+        open_only: leave out ended transactions; brokers remember them for days (`transactional.id.expiration.ms`).
         deadline: for all requests and attempts; None takes `api_timeout_ms`.
 
     Returns:
@@ -195,7 +195,7 @@ def _fetch_names(client: KafkaClient, prefix: str, deadline: Deadline, *, open_o
 def _fetch_descriptions(
     client: KafkaClient, names: Mapping[int, list[str]], deadline: Deadline
 ) -> dict[str, TransactionDescription]:
-    """Ask each coordinator to describe transactional ids; those that it does not know are left out."""
+    """Ask each coordinator to describe transactional ids; ids that it does not know are left out."""
     found: dict[str, TransactionDescription] = {}
     left = {broker_id: ids for broker_id, ids in names.items() if ids}
     while left:

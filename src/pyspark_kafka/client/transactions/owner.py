@@ -109,8 +109,8 @@ class TransactionalId:
             TransportError: no broker can be reached.
 
         Source: KIP-360. An InitProducerId with the own epoch alone would not do: if a transaction is open the
-        coordinator aborts it before it compares epochs (`TransactionCoordinator.prepareInitProducerIdTransit`), also
-        that of whoever has taken over. EndTxn compares first.
+        coordinator aborts it before it compares epochs (`TransactionCoordinator.prepareInitProducerIdTransit`), even
+        the transaction of a new owner. EndTxn compares first.
         """
         self._give_up(transaction)
         return self._begin(f"Renewing transactional id '{self.name}'", transaction.identity)
@@ -199,8 +199,8 @@ class TransactionalId:
     def commit_decided(self, transaction: OpenTransaction) -> bool:
         """Commit a transaction that must become visible, as often as needed, whoever has begun it.
 
-        Only of a transaction whose identity is that of no other: a commit that is sent twice, or arrives late, then
-        does nothing more, in either generation.
+        Only for a transaction whose identity no other transaction has: a commit that is sent twice, or arrives late,
+        then does nothing more, in either generation.
 
         Returns:
             Whether it is committed, now or before; False if the coordinator has no such transaction: it was aborted, or

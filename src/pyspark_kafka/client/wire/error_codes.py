@@ -192,8 +192,8 @@ def broker_error(
         detail: the broker's own message, if it sent one; shown in one line, cut after 1,000 characters.
         consequence: what happened to the data, as a sentence.
         hint: the next action; None takes the table's.
-        rights: what the request needs; if the code says that a right is missing, those that it may mean are named, and
-            the hint is how to grant them.
+        rights: what the request needs; if the code means a missing right, the error names the candidates, and the hint
+            is how to grant them.
         **parameters: values that the text names.
 
     Returns:

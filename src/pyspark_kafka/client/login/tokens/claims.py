@@ -1,6 +1,6 @@
 """Read the claims of a JSON Web Token. Its signature is the broker's to check.
 
-The checks are those of Java's clients, and tell a user what is wrong before a broker refuses without a reason. Pure: no
+Java's clients check the same. An error here names the problem, where a broker refuses without a reason. Pure: no
 sockets, no clock. Source: RFC 7519, RFC 6750; Java's `ClientJwtValidator`.
 """
 

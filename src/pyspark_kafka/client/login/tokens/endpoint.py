@@ -75,7 +75,7 @@ def _attempt(endpoint: TokenEndpoint, deadline: Deadline) -> str:
     except ssl.SSLCertVerificationError as error:
         hint = (
             "Set ssl.truststore.type=PEM and ssl.truststore.location in kafka.sasl.jaas.config to the authority of the "
-            "token endpoint; the certificates of kafka.ssl.truststore.location are those of the brokers."
+            "token endpoint; kafka.ssl.truststore.location is only for the certificates of brokers."
         )
         if error.verify_code in (OTHER_NAME, OTHER_ADDRESS):
             hint = f"Use a name that the certificate holds in {_URL_OPTION}, or have it renewed with this name."

@@ -53,8 +53,8 @@ def region_of(login: MskIamLogin, host: str) -> str:
 def sign_token(login: MskIamLogin, region: str, clock: Callable[[], float] = time.time) -> Token:
     """Return a new token, which counts for 15 minutes.
 
-    Runs on: driver and executor. Blocks while AWS's library looks for credentials, on the network for those of an
-    instance or of a role; its own timeouts apply.
+    Runs on: driver and executor. Blocks while AWS's library looks for credentials; credentials of an instance or a
+    role come over the network. The library's own timeouts apply.
 
     Raises:
         MissingDependencyError: the signer is not installed.

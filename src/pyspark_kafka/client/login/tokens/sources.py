@@ -27,7 +27,7 @@ _FUNCTION_OPTION = "kafka.sasl.oauthbearer.token.callable"
 _URL_OPTION = "kafka.sasl.oauthbearer.token.endpoint.url"
 # Greater numbers of ms are not lifetimes, of 3 years and more, but times since 1970.
 _MAX_LIFETIME_MS = 1e11
-_CLOCKS = "Compare the clock of this machine with that of the OAuth server (NTP)."
+_CLOCKS = "Compare the clock of this machine with the clock of the OAuth server (NTP)."
 
 
 def fetch_token(login: OAuthLogin, deadline: Deadline, clock: Callable[[], float] = time.time) -> Token:

@@ -59,7 +59,7 @@ class Token:
         value: what the broker gets.
         received_at: seconds since 1970.
         expires_at: likewise; None if that is not known: it is used once.
-        claims: what it says; None if it cannot be read, as those that are not JSON Web Tokens.
+        claims: the content of the token; None if it is not a JSON Web Token.
     """
 
     value: Secret

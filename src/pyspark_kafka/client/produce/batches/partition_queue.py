@@ -32,7 +32,7 @@ class PartitionQueue:
     """The batches of one partition, oldest first; changed by `ProducerState` only.
 
     Attributes:
-        batches: those that are PENDING, IN_FLIGHT or REFUSED.
+        batches: the batches that are PENDING, IN_FLIGHT or REFUSED.
         next_number: the number of the next batch.
         pending: how many are PENDING.
         in_flight: how many are IN_FLIGHT.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Bytes = bytes | bytearray | memoryview
 
 
-# Final batches that are kept at least among those that expire, so that they are dropped many at a time.
+# Final batches leave the expiries in groups of at least this size.
 _KEPT_EXPIRIES = 1_000
 
 

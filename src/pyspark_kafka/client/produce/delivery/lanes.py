@@ -155,7 +155,7 @@ class ProduceLanes:
         self._client.connections.give_back(lane.broker_id, lane.connection)
 
     def close(self) -> None:
-        """Return the connections to the client, and give up those that are being made."""
+        """Return the connections to the client, and give up unfinished connections."""
         self._dials.close()
         self.connecting = 0
         lanes, self.by_broker = list(self.by_broker.values()), {}

@@ -267,7 +267,7 @@ class DeliveryLoop:
     def _wait(self, now: float) -> None:
         """Block until a response arrives, a connection is made, or the next deadline expires.
 
-        Deadlines are those of requests, throttles, pauses and deliveries, and of silence.
+        Deadlines end requests, throttles, pauses, deliveries and silences.
 
         Args:
             now: by which it was decided that nothing can be sent. A pause that has ended since is over at once; by a

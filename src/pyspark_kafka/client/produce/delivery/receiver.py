@@ -81,10 +81,10 @@ class Receiver:
         return (bool(silent) and self._leave(silent)) or heard
 
     def _leave(self, silent: list[ProduceLane]) -> bool:
-        """Ask the cluster who leads what silent brokers were sent; leave those of which others lead some of it now.
+        """Ask the cluster for the leaders of what silent brokers were sent; leave a broker that has lost a partition.
 
-        A broker that stands still, or is gone without closing its connections, tells nobody. Its batches are sent to
-        the new leader under the sequences that they have, so that those it did store are not stored twice.
+        A broker that hangs, or is gone without closing its connections, reports nothing. Its batches are sent to the
+        new leader under the same sequences, so that no batch that it did store is stored twice.
 
         Returns:
             Whether a broker was left.

@@ -190,7 +190,7 @@ def _password_hint(role: str, kind: str) -> str:
         return f"Set {KEY_PASSWORD} to the password of the private key."
     if role == TRUSTSTORE:
         return f"Set {role}.password to the password of the store."
-    return f"Set {role}.password to the password of the store, and {KEY_PASSWORD} if that of the key is another one."
+    return f"Set {role}.password to the password of the store, and {KEY_PASSWORD} if the key has another password."
 
 
 def _two_files_hint(store: CertificateStore, lacks: str) -> str:

@@ -87,7 +87,7 @@ def test_an_expired_token_says_both_times(tmp_path: Path) -> None:
     assert str(refused(TokenFile(str(file)))) == (
         f"[TOKEN_INVALID] The token of the file '{file}' expired at 2027-01-15 07:59:59 UTC, was issued at 2027-01-15 "
         "07:49:59 UTC; the clock of this machine says 2027-01-15 08:00:00 UTC. It was not sent to a broker. Hint: Get "
-        "a new token. Compare the clock of this machine with that of the OAuth server (NTP)."
+        "a new token. Compare the clock of this machine with the clock of the OAuth server (NTP)."
     )
 
 
