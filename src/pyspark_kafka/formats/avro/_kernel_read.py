@@ -105,7 +105,7 @@ class ValueCursor:
             memcpy(cython.address(raw), cython.address(self.data[pos]), 8)
             mask = ~raw & _TOP_BITS
             if mask != 0:
-                # All bits up to the lowest one that is set: those of the bytes of the number.
+                # All bits up to the lowest set bit: the bytes of the number.
                 mask ^= mask - 1
                 self.pos = pos + cython.cast(cython.Py_ssize_t, ((mask & _LOW_BITS) * _LOW_BITS) >> 56)
                 raw &= mask & ~_TOP_BITS
@@ -157,7 +157,7 @@ def _room(size: cython.Py_ssize_t, kind: str) -> object:
 def _wider(
     values: object, used: cython.Py_ssize_t, capacity: cython.Py_ssize_t, width: cython.Py_ssize_t, kind: str
 ) -> object:
-    """Return room for more numbers of some width, with the first ones of those that there are."""
+    """Return room for more numbers of some width, with the first `used` numbers copied."""
     wider = _room(width * capacity, kind)
     wider[:used] = memoryview(values)[:used]
     return wider
@@ -876,7 +876,7 @@ class ReadEnum(ReadStep):
     count: cython.Py_ssize_t
 
     def __init__(self, target: NumberBuilder, numbers: object) -> None:
-        """Put numbers into a column; `numbers` has that of each symbol of the writer, -1 if the reader has none."""
+        """Put numbers into a column; `numbers` has one for each symbol of the writer, -1 if the reader has none."""
         self.target = target
         self.numbers = numbers
         self.count = len(numbers)
@@ -941,7 +941,7 @@ class ReadItems(ReadStep):
             target: the column.
             item: reads one item, into the column of items.
             minimum: how many bytes an item has at least.
-            cells: how many cells an item has, without those of arrays and maps in it; 0 if it is put nowhere.
+            cells: how many cells an item has, without the cells of arrays and maps in it; 0 if it is put nowhere.
         """
         self.target = target
         self.item = item
@@ -1050,7 +1050,7 @@ class ReadConstant(ReadStep):
     counted: cython.bint
 
     def __init__(self, step: ReadStep, encoded: bytes, counted: bool) -> None:
-        """Read the bytes with the step, for each row or item again; `counted` if its cells are those of an item."""
+        """Read the bytes with the step, for each row or item again; `counted` if its cells are cells of an item."""
         self.step = step
         self.cursor = ValueCursor(encoded)
         self.counted = counted

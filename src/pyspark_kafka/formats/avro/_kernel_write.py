@@ -140,7 +140,7 @@ class WriteStep:
     @cython.cfunc
     @cython.exceptval(-1)
     def fail(self, code: cython.int, out: Output) -> cython.int:
-        """Name this step as the one that failed."""
+        """Name this step as the failed step."""
         out.failed = self
         return code
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_schema(given: RegisteredSchema) -> Schema:
-    """Parse a schema with those that it refers to.
+    """Parse a schema with its references.
 
     Raises:
         SchemaError: it is not a schema of Avro.

@@ -51,7 +51,7 @@ class AvroDecoder:
     Attributes:
         arrow_type: what `decode` returns. Every field is nullable; an enum and a uuid are strings, a union of several
             types is a struct with the fields `member0`, `member1`, ... as Spark's from_avro has it. A map has every
-            entry, also those of one key.
+            entry, also several of one key.
     """
 
     def __init__(

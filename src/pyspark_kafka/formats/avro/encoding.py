@@ -59,7 +59,7 @@ class AvroEncoder:
                 is encoded then.
         """
         step = _step(self._schema, self._schema.root, column, "")
-        # The null of a union that has it is a value; that of any other type is none.
+        # Null is a value of a union that has it; for any other type it is not a value.
         valid = None if _has_null(self._schema) else validity(column)
         made, ends, row, code, path = _variant.kernel.writing.encode_rows(
             step, len(column), prefix, valid, len(column) * len(prefix) + column.nbytes
@@ -288,9 +288,9 @@ def _check_uuids(column: pa.Array, path: str) -> None:
 
 
 def _item_offsets(column: pa.Array) -> tuple[Any, int, int]:
-    """Return where the items of each row begin, among those of these rows; the first of them, and how many they are.
+    """Return where the items of each row begin among the items of all these rows; their first item, and their number.
 
-    A column that is a part of another one has the items of the other's rows before it and behind it in memory.
+    A column that is a part of another column has items of the other column before and after its own in memory.
     """
     ends = column.offsets.cast(pa.int64())
     if not len(ends):

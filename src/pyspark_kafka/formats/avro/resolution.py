@@ -136,8 +136,8 @@ class _Resolution:
         order = sorted(range(len(branches)), key=ranks.__getitem__)
         best = min(ranks, default=_UNLIKE)
         if isinstance(found, (Record, Enum, Fixed)) and best <= _SAME_ALIAS:
-            # Another record would take its values, too, if all fields of that one have defaults. A name in another
-            # namespace may be that of another type, and is only tried first.
+            # A record of another name would take its values, too, if all its fields have defaults. A name in another
+            # namespace may be the name of another type, and is only tried first.
             order = [number for number in order if ranks[number] == best]
         for number in order:
             step = self._branch(found, branches[number], column.children[number], path)
@@ -187,7 +187,7 @@ class _Resolution:
     def _record(self, found: Record, target: Record, column: AvroColumn, path: str) -> Any:
         places = dict(zip(column.names, column.children, strict=True))
         names = {each.name for each in found.fields}
-        # A field of the reader is that of the writer with its name, else with one of its aliases.
+        # A field of the reader is the writer's field of its name, else of one of its aliases.
         wanted: dict[str, Field] = {}
         missing: list[Field] = []
         for each in target.fields:
@@ -290,7 +290,7 @@ def _primitive_step(found: Primitive, target: Primitive, column: AvroColumn, pat
     if found.name in ("int", "long"):
         _check_units(found, target, path)
         minimum, maximum = _INT32 if found.name == "int" else _INT64
-        # Without a unit of its own the writer's number is in that of the reader.
+        # Without a unit of its own the writer's number is in the reader's unit.
         unit = (found.logical or target.logical) if target.logical is not None else None
         scale = _SCALES.get(unit.name, 1) if unit is not None else 1
         if unit is not None and unit.name.startswith("time-"):
@@ -415,7 +415,7 @@ def _put_bytes(value: bytes, out: bytearray) -> None:
 
 
 def _cells(column: AvroColumn) -> int:
-    """Return how many cells a row of a column has, without those of the items of arrays and maps."""
+    """Return how many cells a row of a column has, without the items of arrays and maps."""
     return 1 + (sum(map(_cells, column.children)) if pa.types.is_struct(column.arrow_type) else 0)
 
 

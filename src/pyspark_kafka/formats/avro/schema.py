@@ -24,7 +24,7 @@ _MAX_JSON = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """A logical type, such as decimal; precision and scale are those of decimals only."""
+    """A logical type, such as decimal; only decimals have a precision and a scale."""
 
     name: str
     precision: int = 0
@@ -100,7 +100,7 @@ class Field:
 class Record:
     """Fields in order.
 
-    The aliases of a named type are as they are written: one without a namespace is in that of the type.
+    The aliases of a named type are as written: an alias without a namespace is in the namespace of the type.
     """
 
     name: str
@@ -137,7 +137,7 @@ def parse_schema(text: str, references: Sequence[NamedSchema] = ()) -> Schema:
 
     Args:
         text: the JSON, or the name of a type.
-        references: schemas whose named types it uses, each after those that it needs itself.
+        references: schemas whose named types it uses, each after its own references.
 
     Raises:
         SchemaError: it is not a schema of Avro, or nests more than 64 types.
@@ -226,7 +226,7 @@ def _convert(parsed: Any, named: dict[str, Fixed | Enum | Record], depth: int) -
 
 
 def _aliases(parsed: dict[str, Any]) -> tuple[str, ...]:
-    # fastavro checks those of fields only.
+    # fastavro checks only the aliases of fields.
     found = parsed.get("aliases")
     return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
@@ -268,7 +268,7 @@ def _logical(parsed: dict[str, Any], size: int | None = None) -> Logical | None:
     precision, scale = parsed.get("precision"), parsed.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int):
         return None
-    # Of a decimal that is not valid the bytes are left; as are those of more digits than Arrow and Spark have.
+    # An invalid decimal stays bytes, and so does a decimal of more digits than Arrow and Spark have.
     if not 0 < precision <= 38 or not 0 <= scale <= precision:
         return None
     if size is not None and precision > _max_digits(size):

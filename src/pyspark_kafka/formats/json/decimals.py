@@ -58,7 +58,7 @@ def find_suspects(values: pa.Array) -> list[int]:
     text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
     if len(text) < _MIN_LENGTH:
         return []
-    # Many times as fast as an expression. Most texts have few digits before an e; those that do, as UUIDs, end soon.
+    # Many times as fast as an expression. Few texts have digits before an e; in UUIDs, which do, the digits end soon.
     places = [_exponents(text, np.flatnonzero((text[1:-1] | 32) == 101) + 1), _long_runs(text)]
     escapes = np.flatnonzero(text[:-5] == 92)
     # An escape of ASCII.

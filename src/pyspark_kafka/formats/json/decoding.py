@@ -52,8 +52,8 @@ class JsonDecoder:
     A value is one document of JSON to the letter (RFC 8259), an object or null: msgspec checks it before arrow-json
     reads it, which takes more. Numbers, texts and times are read as arrow-json reads them, which is lenient: 1.5
     becomes 1 where a whole number is wanted, and the text "12" becomes 12. Fields of structs that the type lacks are
-    skipped, those that a value lacks are null, of a name that stands twice the last counts. A map has every entry, also
-    those of one key. Bytes are Base64 text. Times that have a pattern are text of it.
+    skipped, fields that a value lacks are null, and of a repeated name the last field counts. A map has every entry,
+    also several of one key. Bytes are Base64 text. Times that have a pattern are text of it.
 
     Runs on: executor; pure computation.
 
@@ -124,7 +124,7 @@ class JsonDecoder:
     def _decode_chunk(
         self, texts: list[bytes | None], start: int, bad: list[BadValue], suspects: Sequence[int], budget: SizeBudget
     ) -> pa.Array:
-        """Decode some values, and note those that are bad; suspects have texts that are misread as decimals."""
+        """Decode some values, and note bad values; suspects have texts that are misread as decimals."""
 
         def refuse(row: int, reason: Reason, message: str) -> None:
             bad.append(BadValue(start + row, reason, message))

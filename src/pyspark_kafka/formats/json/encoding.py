@@ -33,10 +33,10 @@ _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
 class JsonEncoder:
     """Writes structs as JSON objects, as Spark's `to_json` does; columns of other types as the JSON of their values.
 
-    Members that are null are left out, of objects that are structs and of those that are maps; `to_json` writes those
-    of maps. Bytes are Base64 text. Times are ISO 8601 with as many digits as they have, and instants in UTC; `to_json`
-    writes milliseconds, in the time zone of the session. Keys of maps are text. NaN and infinity are refused; `to_json`
-    writes them as text. Refused, too, are dates of other years than 0000 to 9999, and times that are not within a day.
+    Null members are left out, both of structs and of maps; `to_json` writes the null members of maps. Bytes are Base64
+    text. Times are ISO 8601 with as many digits as they have, and instants in UTC; `to_json` writes milliseconds, in
+    the time zone of the session. Keys of maps are text. NaN and infinity are refused; `to_json` writes them as text.
+    Refused, too, are dates of other years than 0000 to 9999, and times that are not within a day.
 
     Runs on: executor; pure computation.
     """
@@ -164,7 +164,7 @@ def _refuse_unwritable(column: pa.Array, path: str, *, in_items: bool = False) -
             name = kind.field(number).name
             _refuse_unwritable(child, f"{path}.{name}" if path else name, in_items=in_items)
     elif pa.types.is_map(kind):
-        # The items are those of all rows in memory, also of rows that are not in this part.
+        # A part of a column has the items of all rows in memory, also of rows that are not in the part.
         _refuse_unwritable(_compact(column).items, f"{path}[]", in_items=True)
     elif kind.num_fields:
         _refuse_unwritable(column.flatten(), f"{path}[]", in_items=True)

@@ -1,7 +1,7 @@
 """JSON Schema, draft 4 to 2020-12, as an Arrow type: what documents that fit it are read as.
 
-Nothing is validated with it, and nothing is fetched: `$ref` leads into the schema itself or into those that the
-registry has for it.
+Nothing is validated with it, and nothing is fetched: `$ref` leads into the schema itself or into its references in the
+registry.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class _SchemaReader:
             parts = [own] if own.keys() & {"properties", "allOf"} else []
             return self._all_of({"allOf": [*parts, *({name: schema[name]} for name in said)]}, place)
         branches: Any = schema.get("oneOf", schema.get("anyOf"))
-        # Branches without a type, such as those that require one member or another, only restrict.
+        # Branches without a type, such as branches that require one member or another, only restrict.
         if has_types(branches):
             return self._one_of(schema, branches, place)
         if "allOf" in schema:

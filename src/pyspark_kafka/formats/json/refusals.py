@@ -85,7 +85,7 @@ def _shown(path: tuple[str, ...]) -> str | None:
 
 
 def _named_path(error: str, kind: pa.DataType) -> tuple[str, ...]:
-    """Return the path that an error names, as far as it is of a type; the outermost field is that of the wrapper."""
+    """Return the path that an error names, as far as the type has it; the outermost field is the wrapper's."""
     begin = _ERROR.match(error)
     rest = error[begin.end() :].partition("': ")[2] if begin else ""
     path: list[str] = []

@@ -1,7 +1,7 @@
 """The documents of a JSON Schema: what each part is called, and where its references lead. Pure.
 
-A document, or a part of it with an `$id`, is a resource: references within it are relative to its address, and those
-that begin with `#` stay in it. Nothing is fetched.
+A document, or a part of it with an `$id`, is a resource: references within it are relative to its address, and
+references that begin with `#` stay in it. Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LostReference(Exception):  # noqa: N818 - no error of its own: who reads t
 
 
 class SchemaDocuments:
-    """A schema and those that it refers to.
+    """A schema and its references.
 
     Args:
         root: the schema.

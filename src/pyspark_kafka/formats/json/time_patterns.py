@@ -116,7 +116,7 @@ class TimePattern:
     expression: str
 
     def read(self, texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, list[int]]:
-        """Return texts as times of a type, and the places of those that are none: they are null.
+        """Return texts as times of a type, and the places of texts that are not times: they are null.
 
         A part that the pattern lacks is taken from midnight on January 1, 1970, in UTC.
         """

@@ -87,7 +87,7 @@ def find_bad_text(column: pa.Array) -> tuple[int, str] | None:
 
 
 def _bad_path(column: pa.Array, path: str) -> str | None:
-    """Return the path of the first child with a bad text, of those that are not within a null."""
+    """Return the path of the first child with a bad text; a child within a null does not count."""
     kind = column.type
     if not has_text(kind):
         return None

@@ -4,6 +4,6 @@
 `message_index` reads which message of a schema a value is, `outline` walks over values before they are read,
 `decoding` reads with ptars (Rust), `encoding` writes.
 
-Invariant: descriptors are kept in pools of their own, never in the one of the process: names of two versions of a
+Invariant: descriptors are kept in pools of their own, never in the pool of the process: names of two versions of a
 schema would clash.
 """

@@ -30,9 +30,9 @@ class ProtobufDecoder:
 
     A field that is not there has its default, or is null where the message knows whether it is there: fields marked
     optional, messages, members of a oneof. Unknown fields are skipped. An enum is its name, or its number as text where
-    the schema has no name for it. A map has every entry, also those of one key; of an entry without a value, the value
-    is the default, or an empty message. Of a oneof that has several members the last one counts. A message that stands
-    twice is merged. A message within itself is its bytes.
+    the schema has no name for it. A map has every entry, also several of one key; of an entry without a value, the
+    value is the default, or an empty message. Of a oneof that has several members the last member counts. A message
+    that occurs twice is merged. A message within itself is its bytes.
 
     Runs on: executor; pure computation. Does not pickle.
 
@@ -88,7 +88,7 @@ class ProtobufDecoder:
         return refuse_lost_times(DecodedValues(column, sorted(bad, key=lambda each: each.row)))
 
     def _check(self, values: pa.Array, skipped: int) -> tuple[Any, list[BadValue]]:
-        """Return which values are to be merged, and those that are bad whatever the library would say of them."""
+        """Return which values are to be merged, and the values that are bad even if the library would accept them."""
         found = check_values(self._walk, values, skipped)
         if found.are_good and found.all_cells <= FREE_CELLS:
             return None, []

@@ -36,8 +36,8 @@ def find_message(file_set: bytes, name: str | None = None) -> Any:
     Runs on: driver and executor, once a schema.
 
     Args:
-        file_set: a serialized FileDescriptorSet, each file after those that it imports, as `protoc
-            --descriptor_set_out --include_imports` writes it. Google's well-known types may be left out.
+        file_set: a serialized FileDescriptorSet, each file after its imports, as `protoc --descriptor_set_out
+            --include_imports` writes it. Google's well-known types may be left out.
         name: the full name of the message; None: the first of the last file.
 
     Raises:
@@ -81,7 +81,7 @@ def _named(pool: Any, name: str, files: list[str]) -> Any:
     """Return the message of a name.
 
     Raises:
-        SchemaError: there is none; it names those of the last file, which is the schema itself.
+        SchemaError: there is none; it names the messages of the last file, which is the schema itself.
     """
     try:
         return pool.FindMessageTypeByName(name)
@@ -95,7 +95,7 @@ def _named(pool: Any, name: str, files: list[str]) -> Any:
 
 
 def find_message_at(file: Any, path: tuple[int, ...]) -> Any:
-    """Return the descriptor of a message by its index among those of its file, then of one nested in it, and so on.
+    """Return the descriptor of a message by its index in its file, then of a message nested in it, and so on.
 
     Entries of maps are not counted, as Confluent's Java serializer does not. If there is no such message they are, as
     its Python serializer does. None if there is none then either.
@@ -196,7 +196,7 @@ def build_handler(descriptor: Any) -> Any:
 
 
 def _check_size(descriptor: Any) -> None:
-    """Raise if a message has more fields than columns can have, with those of the messages in it, or a group."""
+    """Raise if a message has more fields than columns can have, counting its inner messages, or has a group."""
     parts = 0
     # By message: ptars has a table with a place for each number up to the largest.
     numbers: dict[str, int] = {}
@@ -302,7 +302,7 @@ def _rename_dates(part: Any, path: str) -> None:
 
 
 def _renamed(full: str) -> str:
-    """Return the name of a message, with a dot before it, without those that ptars knows."""
+    """Return the name of a message, with a dot before it; another name if ptars knows it."""
     for name in _DATES:
         if full == f".{name}" or full.startswith(f".{name}."):
             return f".{name}__{full[len(name) + 1 :]}"

@@ -1,6 +1,6 @@
 """Arrow columns to values in Protobuf: one message a value.
 
-ptars leaves out a column whose type is not exactly that of its field, so columns are cast to it, or refused, before.
+ptars leaves out a column whose type is not exactly its field's type, so columns are cast to it, or refused, before.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _collect(descriptor: Any, wanted: pa.DataType | None, names: dict[str, set[s
 
 
 def _add_file(file: Any, names: dict[str, set[str] | None], pool: Any, added: set[str]) -> None:
-    """Add a file behind those that it imports."""
+    """Add a file after its imports."""
     from google.protobuf import descriptor_pb2  # noqa: PLC0415 - optional
 
     if file.name in added:

@@ -22,7 +22,7 @@ class MessageIndexError(ValueError):
 def read_message_index(value: bytes, start: int) -> tuple[tuple[int, ...], int]:
     r"""Return the path to the message, and where the value begins.
 
-    A path has the index of a message among those of its file, then of one nested in it, and so on. The usual `(0,)` is
+    A path has the index of a message in its file, then of a message nested in it, and so on. The usual `(0,)` is
     written as one zero.
 
     Raises:

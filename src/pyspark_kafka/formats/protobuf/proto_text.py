@@ -1,6 +1,6 @@
 """A schema of Protobuf, in whichever form it comes, as a serialized FileDescriptorSet.
 
-Forms: the text of a `.proto` file with those that it imports; a FileDescriptorSet in Base64; a FileDescriptorProto in
+Forms: the text of a `.proto` file with its imports; a FileDescriptorSet in Base64; a FileDescriptorProto in
 Base64, as registries serialize it. Text is compiled by protoc of grpcio-tools, in a process of its own: it writes what
 is wrong to the standard error of its process, and ends it if it fails badly.
 """
@@ -56,7 +56,7 @@ _KNOWN = {
 
 
 def read_file_set(given: RegisteredSchema) -> bytes:
-    """Return a schema as a serialized FileDescriptorSet, each file after those that it imports.
+    """Return a schema as a serialized FileDescriptorSet, each file after its imports.
 
     Runs on: driver and executor, once a schema of a process; a text is compiled, which takes 0.1 seconds.
 

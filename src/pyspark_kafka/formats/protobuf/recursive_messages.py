@@ -38,7 +38,7 @@ def _find_unending(descriptor: Any) -> set[str]:
         for each in inner:
             parents.setdefault(each.full_name, set()).add(message.full_name)
         left += inner
-    # Those that have none in them end; then those that have only such.
+    # Messages without inner messages end; then messages whose inner messages all end.
     ending = [name for name, found in children.items() if not found]
     while ending:
         name = ending.pop()
