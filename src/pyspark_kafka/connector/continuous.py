@@ -198,7 +198,7 @@ class ContinuousStream(ConnectorContract):
         """
         return None
 
-    def keyGroups(self, partition: InputPartition) -> Sequence[str]:  # noqa: ARG002 - for those that can
+    def keyGroups(self, partition: InputPartition) -> Sequence[str]:  # noqa: ARG002 - for overrides
         """Return the names of the key groups of an input partition: its parts with separate states.
 
         All rows of a key are in one key group, such as a partition of the source. Its name is the same in every plan,
@@ -232,7 +232,7 @@ class ContinuousStream(ConnectorContract):
         """
         return None
 
-    def hasReached(self, position: Offset, target: Offset) -> bool:  # noqa: ARG002 - for those that can
+    def hasReached(self, position: Offset, target: Offset) -> bool:  # noqa: ARG002 - for overrides
         """Return whether a position is at or past a target that `latestOffset` returned.
 
         Raises:
@@ -248,7 +248,7 @@ class ContinuousStream(ConnectorContract):
         """
         return self.mergeOffsets(offsets)
 
-    def lagMetrics(self, position: Offset, latest: Offset) -> Mapping[str, str]:  # noqa: ARG002 - for those that can
+    def lagMetrics(self, position: Offset, latest: Offset) -> Mapping[str, str]:  # noqa: ARG002 - for overrides
         """Return metrics of the lag of a position behind the latest offset, by name, for a progress report.
 
         Called once for each epoch, with the results of `mergeOffsets` and `mergeLatestOffsets`. A pure function: must
@@ -317,7 +317,7 @@ class SourceOffsetsWriter(DataWriter):
         Executor; may block, with a deadline. An error that leaves the commit in doubt ends the run.
         """
 
-    def setStates(self, states: Mapping[str, str]) -> None:  # noqa: ARG002 - for those that can
+    def setStates(self, states: Mapping[str, str]) -> None:  # noqa: ARG002 - for overrides
         """Take the texts that the next `commitEpoch` keeps with its position, one for each key group of the lane.
 
         Executor; before each `commitEpoch`, only if functions keep state; see `SupportsSourceOffsets.committedStates`.
@@ -362,7 +362,7 @@ class SupportsSourceOffsets(StreamingWrite):
             CheckpointError: the positions of the sink are lost, so that rows could become visible twice.
         """
 
-    def committedStates(self, epoch: int) -> Mapping[str, str | None]:  # noqa: ARG002 - for those that can
+    def committedStates(self, epoch: int) -> Mapping[str, str | None]:  # noqa: ARG002 - for overrides
         """Return the texts of states that were committed with the positions of `committedOffset`, by key group.
 
         Called after `committedOffset`, only if functions keep state; a sink without this method is then refused. The
@@ -378,7 +378,7 @@ class SupportsSourceOffsets(StreamingWrite):
         """
         raise CapabilityError.missing_method(self, "committedStates", "STREAMING_WRITE")
 
-    def prepareStates(self, states: Mapping[str, str]) -> None:  # noqa: ARG002 - for those that can
+    def prepareStates(self, states: Mapping[str, str]) -> None:  # noqa: ARG002 - for overrides
         """Take the text of each key group at the start of the run, for `prepareLanes`, which comes next.
 
         Only if functions keep state. A text has at most 3 KB, in ASCII, without spaces. Must not block.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class ConnectorContract(ABC):  # noqa: B024 - the methods are those of the contracts
+class ConnectorContract(ABC):  # noqa: B024 - the contracts have the methods
     """A contract between an engine and a connector. A class that lacks one of its abstract methods has no objects.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A source in one class, for those that need no more: five short methods, rows as dictionaries."""
+"""A source in one class, for simple needs: five short methods, rows as dictionaries."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class Scan(ConnectorContract):
         """
         raise CapabilityError.missing_method(self, "toBatch", TableCapability.BATCH_READ.name)
 
-    def toMicroBatchStream(self, checkpointLocation: str | None) -> MicroBatchStream:  # noqa: ARG002 - for those that can
+    def toMicroBatchStream(self, checkpointLocation: str | None) -> MicroBatchStream:  # noqa: ARG002 - for overrides
         """Return this read for a streaming query, micro-batch by micro-batch.
 
         Args:
@@ -195,7 +195,7 @@ class Scan(ConnectorContract):
         """
         raise CapabilityError.missing_method(self, "toMicroBatchStream", TableCapability.MICRO_BATCH_READ.name)
 
-    def toContinuousStream(self, checkpointLocation: str | None) -> ContinuousStream:  # noqa: ARG002 - for those that can
+    def toContinuousStream(self, checkpointLocation: str | None) -> ContinuousStream:  # noqa: ARG002 - for overrides
         """Return this read for a continuous query.
 
         Args:
@@ -288,7 +288,7 @@ class Write:
         """
         raise CapabilityError.missing_method(self, "toStreaming", TableCapability.STREAMING_WRITE.name)
 
-    def toContinuous(self, stream: ContinuousStream, epoch_ms: int) -> StreamingWrite:  # noqa: ARG002 - for those that need it
+    def toContinuous(self, stream: ContinuousStream, epoch_ms: int) -> StreamingWrite:  # noqa: ARG002 - for overrides
         """Return this write for a continuous query; `toStreaming()` unless overridden.
 
         Args:

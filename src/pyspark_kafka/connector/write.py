@@ -178,12 +178,12 @@ class BatchWrite(ConnectorContract):
 
         Driver; called before the tasks start. Does not block. How engines use the answer:
 
-        - Spark, for a sink in Java: if True, an attempt asks the driver before `DataWriter.commit`, and one that is
-          refused is aborted.
+        - Spark, for a sink in Java: if True, an attempt asks the driver before `DataWriter.commit`, and a refused
+          attempt is aborted.
         - PySpark: Spark does not call this method of a Python sink. Its `PythonBatchWrite` always uses the coordinator,
           and calls it only when the writer in Python has ended, after `DataWriter.commit`. So the driver gets one
-          message for each task, but two attempts of a task can both run `DataWriter.commit`, and the one that is
-          refused is not aborted. Make rows visible in `BatchWrite.commit`, or so that they can be repeated.
+          message for each task, but two attempts of a task can both run `DataWriter.commit`, and the refused attempt
+          is not aborted. Make rows visible in `BatchWrite.commit`, or so that they can be repeated.
 
         Source: Spark `org.apache.spark.sql.connector.write.BatchWrite#useCommitCoordinator`.
         """
@@ -224,18 +224,18 @@ class StreamingWrite(ConnectorContract):
 
         Driver; called before the tasks start. Does not block. How engines use the answer:
 
-        - Spark, for a sink in Java: if True, an attempt asks the driver before `DataWriter.commit`, and one that is
-          refused is aborted.
+        - Spark, for a sink in Java: if True, an attempt asks the driver before `DataWriter.commit`, and a refused
+          attempt is aborted.
         - PySpark: Spark does not call this method of a Python sink. Its `PythonStreamingWrite` always uses the
           coordinator, and calls it only when the writer in Python has ended, after `DataWriter.commit`. So the driver
-          gets one message for each task, but two attempts of a task can both run `DataWriter.commit`, and the one
-          that is refused is not aborted. Make rows visible in `StreamingWrite.commit`, or so that they can be repeated.
+          gets one message for each task, but two attempts of a task can both run `DataWriter.commit`, and the refused
+          attempt is not aborted. Make rows visible in `StreamingWrite.commit`, or so that they can be repeated.
 
         Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingWrite#useCommitCoordinator`.
         """
         return True
 
-    def deserializeMessage(self, text: str) -> WriterCommitMessage:  # noqa: ARG002 - for those that can
+    def deserializeMessage(self, text: str) -> WriterCommitMessage:  # noqa: ARG002 - for overrides
         """Return the commit message of a JSON text.
 
         Called on the driver by a continuous engine, for each task and epoch; a micro-batch engine pickles messages.

@@ -74,7 +74,7 @@ def check_not_backwards(end: Offset, start: Offset, owner: object, method: str, 
 
 
 def check_filters(value: Any, wanted: Sequence[Filter], owner: object) -> Sequence[Filter]:
-    """Return the filters that a read leaves to the engine if they are of those that it was given.
+    """Return the filters that a read leaves to the engine if they are some of the filters that it was given.
 
     Raises:
         ContractError: they are not.

@@ -94,11 +94,11 @@ class EpochCoordinator:
     Lanes begin together, when the last one has started: no epoch can end before. Then they read without pause. An epoch
     ends by time, but only if a lane has moved since it began: a query without new rows writes nothing. A lane ends an
     epoch when the driver says so, reports it and continues. An epoch is committed when every lane has reported it, one
-    epoch at a time, in order. If commits are slower than epochs, at most `MAX_OPEN` epochs are open; then the one that
-    runs gets longer, and no lane waits. Lanes that keep positions together with their rows commit these within it, by
-    their own clocks.
+    epoch at a time, in order. If commits are slower than epochs, at most `MAX_OPEN` epochs are open; then the current
+    epoch gets longer, and no lane waits. Lanes that keep positions together with their rows commit these within it,
+    by their own clocks.
 
-    Lanes whose input partitions have an end report it. When all lanes have, the epoch that runs is the last one.
+    Lanes whose input partitions have an end report it. When all lanes have, the current epoch is the last one.
 
     Every method takes an event and returns what to do about it, in order. Not safe for threads: one thread owns it.
 
@@ -118,7 +118,7 @@ class EpochCoordinator:
         self._started: set[int] = set()
         self._ended: set[int] = set()
         self._moved = False
-        # Lanes with rows that are not committed, by the epoch; those of which rows are.
+        # Lanes with uncommitted rows, by epoch; lanes with committed rows.
         self._moved_in: dict[int, set[int]] = {}
         self._advanced: set[int] = set()
         self._stopping = False
@@ -182,7 +182,7 @@ class EpochCoordinator:
         if epoch > self._current:
             # Its report comes before what it does next.
             raise EpochOrderError(f"lane {lane} moved in epoch {epoch}, and epoch {self._current} has not ended")
-        # A lane that was late to end an epoch still counts for the one that runs: it may have moved in both.
+        # A lane that was late to end an epoch still counts for the current epoch: it may have moved in both.
         self._moved = True
         self._moved_in.setdefault(epoch, set()).add(lane)
         return []

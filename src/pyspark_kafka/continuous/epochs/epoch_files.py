@@ -12,7 +12,7 @@
 A driver that dies after `offsets/N` leaves an epoch of which nobody knows whether the sink has it. The messages let the
 next driver commit it again, as it was: a sink whose `commit` is idempotent by epoch then has it once.
 
-Of several drivers that write epoch N, the one that creates `offsets/N` decides it: a file is created once
+Of several drivers that write epoch N, the creator of `offsets/N` decides it: a file is created once
 (`CheckpointFiles.check_decides`). The messages of the others have names that nobody reads.
 """
 

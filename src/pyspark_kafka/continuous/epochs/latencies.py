@@ -157,7 +157,7 @@ class LaneMetrics:
     """The metrics of one epoch of a lane, or of several lanes of a task.
 
     Attributes:
-        latest: the JSON of the positions behind the last rows that readers have heard of; of those that know.
+        latest: the JSON of the positions after the last rows that readers know of; without readers that do not know.
         sent: how long rows took until the sink had what became of them.
         ages: how long before `at_ms` the rows came into being, or were read.
         at_ms: when the last lane ended the epoch, in ms since 1970, by the clock of its machine.

@@ -186,7 +186,7 @@ def _reports(parsed: object) -> Reports:
     reports = []
     for values in parsed:
         if type(values) is not list or list(map(type, values)) != _REPORT_TYPES:
-            raise BadMessageError("reports.reports has other values than those of a report")
+            raise BadMessageError("reports.reports has an entry that is not a report")
         report = LaneReport(*values)
         if not all(0 <= value < 2**63 for value in values if type(value) is int):
             raise BadMessageError("reports.reports has a number that is not a count")

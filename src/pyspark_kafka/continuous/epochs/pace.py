@@ -25,7 +25,7 @@ _HEADROOM, _SHORTER = 1.1, 0.8
 _CALM, _CALM_MS = 5, 10_000.0
 # Longer epochs do not help where a commit takes long because its epoch was long.
 _MAX_TIMES = 10
-# An epoch that ended before its time tells too little about those that last.
+# An epoch that ended early is not a measure for whole epochs.
 _WHOLE = 0.8
 
 
@@ -36,7 +36,7 @@ class EpochLoad:
     Attributes:
         lasted_ms: how long rows were read in it.
         cost: of one commit of each lane, all together, in the unit of the sink's `CommitLimit`.
-        lane_commit_ms: how long the commit of a lane took, the middle one of those that wrote.
+        lane_commit_ms: how long the commit of a lane took: the median of the lanes that wrote.
         driver_commit_ms: how long checkpoint and commit of the sink took the driver.
     """
 

@@ -104,7 +104,7 @@ def _offset(entry: OffsetSeq, files: CheckpointFiles) -> str:
 
 def _contradiction(files: CheckpointFiles, what: str) -> CheckpointError:
     return CheckpointError(
-        f"The logs of checkpoint {files.shown} are not those of a query that can go on here: {what}. Nothing was read.",
+        f"The query cannot continue from the logs of checkpoint {files.shown}: {what}. Nothing was read.",
         condition="CHECKPOINT_LOG_INVALID",
         hint="Restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
         parameters={"location": files.shown, "reason": what},

@@ -77,7 +77,7 @@ class ProgressLine:
     def _has_ended(self) -> bool:
         try:
             return bool(self._query.awaitTermination(_SECONDS))
-        except Exception:  # noqa: BLE001 - that of the query; the last line names it
+        except Exception:  # noqa: BLE001 - the query's error; the last line names it
             return True
 
     def _new_rows(self) -> int:

@@ -45,7 +45,7 @@ class QueryEvents:
 
     Args:
         names: of the query.
-        session: the key of its session, by which listeners choose; None for those that take every query.
+        session: the key of its session, by which listeners choose; None for listeners that take every query.
         bus: where listeners are.
     """
 

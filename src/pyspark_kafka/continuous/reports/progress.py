@@ -185,7 +185,7 @@ def _latencies(lanes: Sequence[LaneMetrics], committed_ms: float) -> dict[str, A
     sent, committed = LatencyHistogram(), LatencyHistogram()
     for each in lanes:
         sent.merge(each.sent)
-        # Between two clocks, that of the lane's machine and this one, as the timestamps themselves are.
+        # Between two clocks, the lane's machine's and this one, as the timestamps themselves are.
         committed.merge(each.ages, later_ms=committed_ms - each.at_ms)
     since_record = all(each.since_record for each in lanes)
     return {

@@ -240,7 +240,7 @@ class EpochCommitter:
         self._thread = threading.Thread(target=self._run, name="continuous-commits", daemon=True)
 
     def start_commit(self, action: CommitEpoch) -> None:
-        """Commit an epoch after those that were asked for before; returns at once."""
+        """Commit an epoch after the epochs that were asked for before; returns at once."""
         if self._thread.ident is None:
             self._thread.start()
         self._asked.put(action)

@@ -232,7 +232,7 @@ class QueryRun:
             self.is_at_end = machine.is_at_end
 
     def _take_events(self, machine: RunMachine) -> list[RunCommand]:
-        """Wait for an event, and take those that have come, until one of them is to be acted on.
+        """Wait for an event, and take all queued events, until one of them needs an action.
 
         All tasks report at the same time; the clock is read once for many reports.
         """

@@ -4,6 +4,6 @@
 one state, `version_files` keeps them in the checkpoint, `versions` names them, `row_codec` turns rows into bytes.
 
 Invariant: a version of the state is written before its epoch is reported, or its name committed with a position, and
-never changed afterwards; a run opens the versions of the last committed epoch, or those that positions name. Knows no
-Spark and no Kafka.
+never changed afterwards; a run opens the versions of the last committed epoch, or the versions that positions name.
+Knows no Spark and no Kafka.
 """

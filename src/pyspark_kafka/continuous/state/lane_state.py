@@ -143,7 +143,7 @@ class LaneState:
         return self._key_group
 
     def get_all(self, step: int, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the value of each key; None for those that have none."""
+        """Return the value of each key; None for a key without a value."""
         slot = self._slot(step)
         prefix, changes, young, old = slot.prefix, self._changes, self._young, self._old
         recent, merging = self._recent, self._merging
@@ -219,8 +219,8 @@ class LaneState:
     def end_epoch(self) -> PendingVersions:
         """Return the versions that the epoch has made. They are complete when their `write` was called.
 
-        A lane that commits several times within an epoch calls it each time; files are those of the changes since the
-        last call, and the text has all versions of the epoch.
+        A lane that commits several times within an epoch calls it each time; files have the changes since the last
+        call, and the text has all versions of the epoch.
 
         Raises:
             CheckpointError: files cannot be written.

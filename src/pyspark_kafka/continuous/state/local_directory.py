@@ -43,8 +43,9 @@ class LocalDirectory:
 
 def _remove_left(parent: Path) -> None:
     for left in parent.glob(f"{_PREFIX}*"):
-        # Those of other users, and those that another process removes at this moment, are none of ours. One without
-        # a lock is being made. Everybody may write to a directory for temporary files: links there are not followed.
+        # Directories of other users, and directories that another process removes at this moment, are not ours. A
+        # directory without a lock is being made. Everybody may write to a directory for temporary files: links there
+        # are not followed.
         with suppress(OSError):
             found = os.lstat(left)
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():

@@ -187,7 +187,7 @@ class VersionFiles:
                 raise ValueError("its checksum is wrong")  # noqa: TRY301 - one place says what is wrong
             with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
                 if not reader.schema.equals(_SCHEMA):
-                    raise ValueError("its columns are not those of a state")  # noqa: TRY301 - as above
+                    raise ValueError("its columns are not the columns of a state")  # noqa: TRY301 - as above
                 table = reader.read_all()
             # The checksum is for accidents. Offsets that somebody has made up would be read outside of the file.
             table.validate(full=True)

@@ -87,7 +87,7 @@ class StateVersions:
         return StateVersions(self.schemas, {name: head for name, head in merged.items() if head is not None}, gone)
 
     def only(self, directories: Collection[str], epoch: int) -> StateVersions:
-        """Return those of some directories, from an epoch on; the others are gone.
+        """Return the versions of some directories, from an epoch on; the others are gone.
 
         Their key groups have no position any more: if one comes back, it is read from its beginning.
         """

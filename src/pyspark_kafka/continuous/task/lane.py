@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-# The driver ends an epoch after its time. A lane whose epoch lasts for twice as long knows that others hold it up.
+# The driver ends an epoch after its time. A lane whose epoch lasts for twice that time knows that others hold it up.
 _HELD_UP = 2
-# Of shorter epochs: the word of the driver takes some milliseconds.
+# For shorter epochs: the driver's message takes some milliseconds.
 _MIN_SECONDS = 0.1
-# How long written rows may wait for those that have arrived, while slow functions work on these.
+# How long written rows may wait while slow functions work on rows that have arrived.
 _MAX_GATHER_S = 0.005
 
 

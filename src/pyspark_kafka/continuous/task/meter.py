@@ -40,7 +40,7 @@ class LaneMeter:
         times = self._reader.getRowTimes() if rows else ()
         if times:
             share, left = divmod(rows, len(times))
-            # Each time stands for as many rows; the first one for those that do not divide.
+            # Each time stands for the same number of rows; the first time for the remainder, too.
             self._shares = [(moment, share) for moment in times]
             self._shares[0] = times[0], share + left
         elif rows:

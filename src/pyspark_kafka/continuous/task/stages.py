@@ -40,8 +40,8 @@ class MapInArrow:
         """Return the function's batches, each checked.
 
         Raises:
-            ContinuousQueryError: the function returned before its input ended: rows of the epoch would be lost, those
-                that the function before it still holds included.
+            ContinuousQueryError: the function returned before its input ended: rows of the epoch would be lost, also
+                rows that the function before it still holds.
         """
         given = _Input(batches)
         for batch in self.function(given):
@@ -159,7 +159,7 @@ class MapWithState:
             time.advance(batch, mode.event_time)
 
     def expired(self) -> Iterator[pa.RecordBatch]:
-        """Return what the function of timers makes of those that are due."""
+        """Return what the function of timers makes of due timers."""
         if self.time_mode is not None and self.time is not None and self.state is not None:
             handle = self.time_mode.expired
             for timers in self.time.expired():

@@ -309,7 +309,7 @@ def test_file_with_other_columns_is_an_error(tmp_path: Path) -> None:
         writer.write_table(table)
     body = sink.getvalue().to_pybytes()
     path.write_bytes(b"PKS1" + struct.pack(">I", zlib.crc32(body)) + body)
-    with pytest.raises(StateError, match="its columns are not those of a state"):
+    with pytest.raises(StateError, match="its columns are not the columns of a state"):
         opened(tmp_path, heads, run="b")
 
 
