@@ -158,7 +158,7 @@ def _no_offset(option: str, timestamps: Mapping[TopicPartition, int], unmatched:
 
 def _timestamp_mismatch(option: str, extra: set[TopicPartition], missing: set[TopicPartition]) -> OptionError:
     return OptionError(
-        f"The partitions of option '{option}' are not those that are read: it {_differences(extra, missing)}. Nothing "
+        f"Option '{option}' must name exactly the partitions that are read: it {_differences(extra, missing)}. Nothing "
         "was read.",
         condition="KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED",
         hint="Name every partition, or set one time for all with startingTimestamp or endingTimestamp. Partitions "
@@ -170,14 +170,14 @@ def _timestamp_mismatch(option: str, extra: set[TopicPartition], missing: set[To
 def _differences(extra: set[TopicPartition], missing: set[TopicPartition]) -> str:
     parts = (
         f"names {_list(extra)}, which do not exist or are not read here" if extra else "",
-        f"says nothing about {_list(missing)}" if missing else "",
+        f"leaves out {_list(missing)}" if missing else "",
     )
     return " and ".join(filter(None, parts))
 
 
 def _mismatch(option: str, extra: set[TopicPartition], missing: set[TopicPartition]) -> OptionError:
     return OptionError(
-        f"The partitions of option '{option}' are not those that are read: it {_differences(extra, missing)}. Nothing "
+        f"Option '{option}' must name exactly the partitions that are read: it {_differences(extra, missing)}. Nothing "
         "was read.",
         condition="KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
         hint="Name every partition, with -1 for latest and -2 for earliest if the offset does not matter, or "

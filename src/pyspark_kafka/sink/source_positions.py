@@ -135,7 +135,7 @@ def restored(record: LaneRecord, group: Mapping[TopicPartition, GroupPosition]) 
     """Return the record of a query; if the checkpoint has lost it, what the positions of the group say about it.
 
     Args:
-        record: as the checkpoint has it; one without partitions is that of a query that has never run in this mode, or
+        record: as the checkpoint has it; a record without partitions is of a query that has never run in this mode, or
             was lost.
         group: the positions of the group, all of this query.
     """
@@ -155,9 +155,9 @@ def merge_positions(
 ) -> dict[TopicPartition, int]:
     """Return where the source continues: of each partition the later one of checkpoint and group.
 
-    Positions of partitions that the record does not name are not looked at: the query has not read these partitions in
-    this mode since, so the checkpoint is right about them. Nor are those of a former topic of the same name; what
-    follows from its loss is for the source to say.
+    Positions of partitions that the record does not name are ignored: the query has not read these partitions in this
+    mode since, so the checkpoint is right about them. Positions of a former topic of the same name are ignored, too;
+    the source handles the loss of that topic.
 
     Args:
         checkpoint: where the checkpoint says that the source continues.

@@ -38,7 +38,7 @@ _SWEPT = 20
 class SpoolFiles(FileLocation):
     """The spool files of one owner, in directories of its own: `pyspark-kafka-<owner>/<batch>/<task>-<attempt>-<uuid>`.
 
-    Several owners may share a location; only files and directories with such names are removed, and those of other
+    Several owners may share a location; only files and directories with such names are removed, and files of other
     owners only if they are days old. Names are never used twice, so a file is not renamed after it is written, and its
     reader knows its size from the task's message.
 

@@ -75,7 +75,7 @@ class CommitDecision:
         identity: of the sink's transactional id, when this was written.
         tasks: the transactions; none once all are ended.
         is_complete: whether all are ended, and nobody uses an id of the micro-batch any more.
-        lost: those that brokers had aborted before they could be committed.
+        lost: the transactions that brokers had aborted before they could be committed.
     """
 
     pool: str

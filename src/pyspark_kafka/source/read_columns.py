@@ -288,7 +288,7 @@ def _check_same(
                 f"{known.schema_id} when the query began; the registry has the id {now.schema_id} for it: it is "
                 f"another registry, or the subject was recreated. The former id is in {file.shown}. Nothing was read.",
                 condition="READER_SCHEMA_CHANGED",
-                hint=f"Set the options of the registry to that of the query; or set '{name}SchemaVersion' to the "
-                "version to read with, and remove the file.",
+                hint=f"Set the options to the registry of the query; or set '{name}SchemaVersion' to the version to "
+                "read with, and remove the file.",
                 parameters={"subject": known.subject, "version": known.version, "recorded": known.schema_id},
             )

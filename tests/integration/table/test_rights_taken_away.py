@@ -62,7 +62,7 @@ def test_pattern_that_matches_nothing_for_this_user_is_logged_once(
     start = stream.initialOffset()
     for _ in range(3):
         stream.latestOffset(start, stream.getDefaultReadLimit())  # type: ignore[attr-defined]
-    assert caplog.text.count("matches no topic, of those that this user may describe") == 1
+    assert caplog.text.count("matches no topic that this user may describe") == 1
     guarded.acls.put(rights)
     assert read(stream, start)[1] == [b"v"]
 

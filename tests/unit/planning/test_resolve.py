@@ -40,8 +40,8 @@ def test_partitions_that_are_not_the_assigned_ones_are_refused() -> None:
     with pytest.raises(OptionError) as caught:
         resolve_offsets(SpecificOffsets({P[0]: 1, P[2]: 1}), P[:2], {}, {}, option="endingOffsets")
     assert str(caught.value) == (
-        "[KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED] The partitions of option 'endingOffsets' are not those that are "
-        "read: it names orders-2, which do not exist or are not read here and says nothing about orders-1. Nothing was "
+        "[KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED] Option 'endingOffsets' must name exactly the partitions that are "
+        "read: it names orders-2, which do not exist or are not read here and leaves out orders-1. Nothing was "
         "read. Hint: Name every partition, with -1 for latest and -2 for earliest if the offset does not matter, or "
         '{"<topic>":"earliest"} for a whole topic. Partitions may also have been created or deleted meanwhile.'
     )

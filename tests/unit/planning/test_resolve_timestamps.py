@@ -22,18 +22,18 @@ def test_time_for_all_partitions_is_looked_up_in_each() -> None:
 @pytest.mark.parametrize(
     ("named", "difference"),
     [
-        ([A], "says nothing about t-1"),
+        ([A], "leaves out t-1"),
         ([A, B, C], "names t-2, which do not exist or are not read here"),
-        ([A, C], "names t-2, which do not exist or are not read here and says nothing about t-1"),
+        ([A, C], "names t-2, which do not exist or are not read here and leaves out t-1"),
     ],
 )
 def test_times_by_partition_name_exactly_what_is_read(named: list[TopicPartition], difference: str) -> None:
     with pytest.raises(OptionError) as caught:
         timestamps_to_look_up(SpecificTimestamps(dict.fromkeys(named, 5)), [A, B], option="endingOffsetsByTimestamp")
     assert str(caught.value) == (
-        "[KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED] The partitions of option 'endingOffsetsByTimestamp' are not "
-        f"those that are read: it {difference}. Nothing was read. Hint: Name every partition, or set one time for all "
-        "with startingTimestamp or endingTimestamp. Partitions may also have been created or deleted meanwhile."
+        "[KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED] Option 'endingOffsetsByTimestamp' must name exactly the "
+        f"partitions that are read: it {difference}. Nothing was read. Hint: Name every partition, or set one time for "
+        "all with startingTimestamp or endingTimestamp. Partitions may also have been created or deleted meanwhile."
     )
 
 

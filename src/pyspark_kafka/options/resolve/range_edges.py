@@ -99,7 +99,7 @@ def check_names(options: Collector, option: EdgeOption, subscription: Subscripti
     else:
         return
     if extra or missing:
-        parts = [f"names {extra}, not read here" if extra else "", f"says nothing about {missing}" if missing else ""]
+        parts = [f"names {extra}, not read here" if extra else "", f"leaves out {missing}" if missing else ""]
         side = "starting" if option.name.startswith("starting") else "ending"
         options.report(
             "OPTION_CONFLICT",

@@ -91,8 +91,8 @@ class BatchIdentity:
             raise CheckpointError(
                 f"The checkpoint {self._checkpoint.shown} has no offsets of batch {batch_id}. Nothing was written.",
                 condition="CHECKPOINT_OFFSETS_MISSING",
-                hint="Set the option checkpointLocation of the writer to that of the query; offsets that are written "
-                "late (asynchronous progress tracking) do not go with exactly-once writes.",
+                hint="Set the option checkpointLocation of the writer to the checkpointLocation of the query; offsets "
+                "that are written late (asynchronous progress tracking) do not go with exactly-once writes.",
                 parameters={"location": self._checkpoint.shown, "batch_id": batch_id},
             )
         return batch_fingerprint(entry.sources, entry.offsets)

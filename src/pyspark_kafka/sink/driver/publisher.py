@@ -341,7 +341,7 @@ class _Attempts:
 
     Attributes:
         deadline: until when it is tried again.
-        backoff: the pauses; its `attempts` are those that failed.
+        backoff: the pauses; its `attempts` are the failed attempts.
         taken_back: how often the id was taken from another driver.
         outage_s: the seconds of outage until then.
     """

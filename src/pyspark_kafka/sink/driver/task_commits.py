@@ -85,7 +85,7 @@ class TaskCommits:
 
     Of all who plan or commit a micro-batch of a sink only the last one that has taken over its transactional id can
     decide, and it takes over before it reads what was decided. A decision names the identity of each transaction, which
-    is that of no other: to commit them again, or late, or by two at once, does nothing more.
+    no other transaction has: to commit them again, or late, or by two at once, does nothing more.
 
     Runs on: driver; one thread; methods block. Does not pickle.
 
@@ -275,7 +275,7 @@ class TaskCommits:
 
 
 def _is_same(found: CommitMarker, written: CommitMarker) -> bool:
-    """Whether a marker that was read is the one that was written, some values of which are not in the record."""
+    """Whether the marker that was read is the written marker, some values of which are not in the record."""
     read, wrote = found.decision, written.decision
     if read is None or wrote is None or (found.batch_id, found.fingerprint) != (written.batch_id, written.fingerprint):
         return False

@@ -197,7 +197,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         }
 
         def attempt() -> None:
-            # Those of a former run that had more lanes are fenced all the same.
+            # The transactions of a former run with more lanes are fenced, too.
             known = self._transactions[:lanes]
             self._transactions = known + self._fence(range(len(known), lanes))
             if behind:

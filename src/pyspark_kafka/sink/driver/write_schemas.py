@@ -61,7 +61,7 @@ class PendingSchemas:
         file: where they belong.
         fingerprint: of what was planned.
         before: the schemas that the file has, by side.
-        schemas: those that it is to have.
+        schemas: the schemas that the file is to have.
     """
 
     file: WriteSchemasFile

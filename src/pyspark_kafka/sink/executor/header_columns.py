@@ -1,4 +1,4 @@
-"""Headers of this package behind those that rows have. Pure."""
+"""Headers of this package after the headers of rows. Pure."""
 
 from __future__ import annotations
 

@@ -116,8 +116,8 @@ class SubscriptionListing:
         self._matched = names
         if not names and not self._has_warned:
             _LOG.warning(
-                "Option 'subscribePattern' matches no topic, of those that this user may describe: brokers leave out "
-                "the others silently. To read a topic, the user needs READ on it (docs/rights.md)."
+                "Option 'subscribePattern' matches no topic that this user may describe: brokers leave out the others "
+                "silently. To read a topic, the user needs READ on it (docs/rights.md)."
             )
         self._has_warned = not names
 

@@ -68,7 +68,7 @@ class KafkaBatch(Batch):
         Raises:
             OptionError: an option names partitions that are not read, a start after its end, or a time
                 without a record at or after it.
-            DataLossError: an end lies after that of the log, and `failOnDataLoss` is true.
+            DataLossError: an end lies after the end of the log, and `failOnDataLoss` is true.
         """
         offset_reader = KafkaOffsetReader.from_options(self._options)
         return resolve_listed(offset_reader, lambda resolver: self._plan(offset_reader, resolver))

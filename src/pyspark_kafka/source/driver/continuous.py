@@ -348,7 +348,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
             self._warned_at = now
             _LOG.warning(
                 "A look whether the partitions of %r have changed failed, and is repeated in %.0f s; the read "
-                "continues with those that are known. %s",
+                "continues with the known partitions. %s",
                 self,
                 pause_s,
                 error,

@@ -150,7 +150,7 @@ def _check_unused(files: CheckpointFiles) -> None:
             f"Option 'checkpointLocation' of the source names {files.shown}, which belongs to a query that has come to "
             f"batch {max(batches)}, but this query is new. Nothing was read.",
             condition="CHECKPOINT_OF_ANOTHER_QUERY",
-            hint="Set the checkpointLocation of the source to that of the query's writer.",
+            hint="Set the checkpointLocation of the source to the checkpointLocation of the query's writer.",
             parameters={"location": files.shown, "batch_id": max(batches)},
         )
 

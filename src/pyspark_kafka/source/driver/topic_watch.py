@@ -43,7 +43,7 @@ class TopicWatch:
         return self._identities().ids
 
     def meet(self, topic_ids: Mapping[str, str], position: Iterable[str] = ()) -> None:
-        """Remember the ids of topics that are new to the query; forget those that it no longer reads.
+        """Remember the ids of topics that are new to the query; forget topics that it no longer reads.
 
         A topic that is not in the position is new, even if a topic of its name was read before.
 

@@ -102,8 +102,8 @@ class TypedBatches:
 
         Raises:
             RecordError: a record is bad in mode FAILFAST, or too many are.
-            RegistryError: a schema cannot be looked up. Its text, and that of any other error of a decoder, names the
-                topic-partition and the offsets.
+            RegistryError: a schema cannot be looked up. Its text, and the text of any other error of a decoder, names
+                the topic-partition and the offsets.
         """
         offsets = records.column("offset")
         columns: dict[str, pa.Array] = {}

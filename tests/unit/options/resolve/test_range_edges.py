@@ -133,7 +133,7 @@ def test_a_start_that_may_be_in_seconds_is_noted() -> None:
 def test_times_must_cover_what_is_subscribed_to() -> None:
     error = refused(parse_stream_read_options, startingOffsetsByTimestamp='{"u":{"0":1}}')
     assert str(error) == (
-        "[OPTION_CONFLICT] Option 'startingOffsetsByTimestamp' names u, not read here and says nothing about t; it "
+        "[OPTION_CONFLICT] Option 'startingOffsetsByTimestamp' names u, not read here and leaves out t; it "
         "must cover what 'subscribe' selects. Hint: Use 'startingTimestamp' for one time for all partitions."
     )
     assigned = {"kafka.bootstrap.servers": "b:9092", "assign": '{"t":[0,1]}'}

@@ -166,7 +166,7 @@ def test_offsets_by_partition_and_topic() -> None:
             "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
             "Option 'startingOffsets' is 2 for t-0, greater than its 'endingOffsets', 1.",
         ),
-        ({"startingOffsets": '{"u":{"0":2}}'}, "OPTION_CONFLICT", "names u, not read here and says nothing about t;"),
+        ({"startingOffsets": '{"u":{"0":2}}'}, "OPTION_CONFLICT", "names u, not read here and leaves out t;"),
     ],
 )
 def test_edges_of_a_batch_read_that_cannot_be_meant_are_refused(raw: dict[str, str], condition: str, text: str) -> None:

@@ -178,7 +178,7 @@ def test_rest_of_the_range_is_read_if_loss_is_tolerated(
 @pytest.mark.parametrize("option", ["starting", "ending"])
 def test_offsets_of_other_partitions_name_the_option(offsets: ScriptedOffsets, option: str) -> None:
     offsets.logs = {A: (0, 10)}
-    with pytest.raises(OptionError, match=rf"option '{option}Offsets'.*names t-1"):
+    with pytest.raises(OptionError, match=rf"Option '{option}Offsets'.*names t-1"):
         planned(None, **{option: SpecificOffsets({A: 1, B: 1})})
 
 

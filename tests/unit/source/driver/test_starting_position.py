@@ -222,7 +222,7 @@ def test_the_checkpoint_of_a_query_that_has_run_is_refused_for_a_new_one(
     text = str(caught.value)
     assert text.startswith("[CHECKPOINT_OF_ANOTHER_QUERY] Option 'checkpointLocation' of the source names ")
     assert f"{tmp_path}, which belongs to a query that has come to batch 12, but this query is new" in text
-    assert "Hint: Set the checkpointLocation of the source to that of the query's writer." in text
+    assert "Hint: Set the checkpointLocation of the source to the checkpointLocation of the query's writer." in text
     assert not (tmp_path / "sources").exists()
 
 
