@@ -58,10 +58,10 @@ class ConditionalStore(Protocol):
         """Write a file; return False if there is one already."""
 
     def move(self, source: str, target: str) -> None:
-        """Change the name of a file; what has the other name is replaced."""
+        """Rename a file, over a file of the new name."""
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Remove files; those that are not there are no error."""
+        """Remove files; a missing file is not an error."""
 
 
 class CloudStore:
@@ -129,7 +129,7 @@ class CloudStore:
             self._calls.rename(self._store, self._key(source), self._key(target), overwrite=True)
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Remove files; those that are not there are no error."""
+        """Remove files; a missing file is not an error."""
         with _as_os_errors(), suppress(FileNotFoundError):
             # S3 removes all of them by one call.
             self._calls.delete(self._store, [self._key(path) for path in paths])
@@ -171,7 +171,7 @@ class HadoopStore:
         self._client.rename(source, target, overwrite=True)
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Remove files; those that are not there are no error."""
+        """Remove files; a missing file is not an error."""
         for path in paths:
             with suppress(FileNotFoundError):
                 self._client.delete(path)

@@ -31,7 +31,7 @@ _SCHEMES_OF_HADOOP = {"s3a": "s3", "s3n": "s3"}
 # The directory, with its slash, and the last part of a path that has one.
 _REMOTE_PATH = re.compile(r"([^:]+:(?://[^/]*|(?!//))/+(?:.*/)?)([^/]+)", re.DOTALL)
 # A user with a secret. One that is not encoded may have a slash or an at sign in it, so that everything up to the last
-# at sign may be part of it. The colon of HDFS and of its like is that of a port, if a path follows.
+# at sign may be part of it. The colon of HDFS and similar stores begins a port, if a path follows.
 _SECRET = re.compile(
     r"\A(?!(?:hdfs|webhdfs|swebhdfs|viewfs|ofs|o3fs)://[^/@]*:[0-9]+/)([^:]+://)[^/@]*:.*@", re.DOTALL | re.IGNORECASE
 )
@@ -117,7 +117,7 @@ class FileLocation:
         return "within" if first.startswith(second) or second.startswith(first) else ""
 
     def check_decides(self) -> None:
-        """Check that of several processes that create one file exactly one succeeds; four calls on a store.
+        """Check that exactly one of several processes can create a file; four calls on a store.
 
         Raises:
             CheckpointError: that is not so here, or a client for it is missing: condition CHECKPOINT_NOT_EXCLUSIVE; or
@@ -156,7 +156,7 @@ class FileLocation:
         scheme, _, rest = _for_arrow(parent + base).partition(":")
         host, _, path = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "", rest)
         user, _, host = host.rpartition("@")
-        # The user of S3 is a key; that of others may name a container.
+        # The user of S3 is a key; the user of another store may name a container.
         user = "" if scheme.lower() == "s3" else user.partition(":")[0]
         path = posixpath.normpath("/" + path.lstrip("/")).rstrip("/")
         return f"{scheme.lower()}://{user}@{host.lower()}{path}/"

@@ -1,7 +1,7 @@
 """The files below a checkpoint location: small, named, written whole or not at all, readable by Spark.
 
 Local files go through the operating system, so that only one process can create a file, and the file is on disk when
-the call returns. Those of stores are read and written through a client that has writes on a condition, where one is
+the call returns. Files of stores are read and written through a client that has writes on a condition, where one is
 installed (`conditional_stores`), and otherwise through `pyarrow.fs`, as listings always are.
 """
 
@@ -222,7 +222,7 @@ class CheckpointFiles(FileLocation):
         return True
 
     def delete(self, *names: str) -> None:
-        """Remove files and their checksums; do nothing for those that are not there."""
+        """Remove files and their checksums; a missing file is not an error."""
         if not names:
             return
         try:

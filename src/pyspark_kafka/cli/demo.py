@@ -63,7 +63,7 @@ def run_demo(console: Console, *, records: int, codec: str, keep_running: bool) 
         keep_running: whether the broker stays up at the end, until Ctrl-C.
 
     Raises:
-        KeyboardInterrupt: after Ctrl-C or SIGTERM, but for the one that `keep_running` waits for.
+        KeyboardInterrupt: after Ctrl-C or SIGTERM; the Ctrl-C that `keep_running` waits for raises nothing.
         MissingDependencyError: without the packages that read JSON.
     """
     # Said before anything is started.
@@ -304,7 +304,7 @@ def _show(console: Console, spark: SparkSession, bootstrap_servers: str, events:
         )
         rows = _totals(revenue).collect()
     windows = sum(row["windows"] for row in rows)
-    # No rate: of a handful of records it would be that of Spark's start of the query.
+    # No rate: with a handful of records it would measure Spark's start of the query.
     console.print(
         f"Read '{_REVENUE}' back in batch: {windows:,} records in {time.monotonic() - began:.1f} s.", highlight=False
     )

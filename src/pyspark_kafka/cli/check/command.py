@@ -92,7 +92,7 @@ def _session(
 ) -> Callable[[], Any] | None:
     """Return what makes the session when it is first needed, and notes it; None if no worker is judged.
 
-    A session that is wanted without a master and a server has those of Spark's own settings.
+    A session that is wanted without a master and a server takes them from Spark's own settings.
     """
     if master is None and remote is None and not wanted:
         return None

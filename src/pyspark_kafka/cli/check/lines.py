@@ -108,7 +108,7 @@ class Lines:
 
 
 def to_lines(finding: Finding, *, ascii_only: bool = False) -> list[Text]:
-    """Return the line of a finding, and that of its remedy."""
+    """Return the line of a finding, and the line of its remedy."""
     mark, plain, style = _MARKS[finding.status]
     first = Text()
     first.append(f"{plain if ascii_only else mark} ", style=style)

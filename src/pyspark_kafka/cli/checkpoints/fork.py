@@ -287,7 +287,7 @@ def plan_to_json(plan: ForkPlan) -> dict[str, Any]:
 
 
 def _text_of(given: str) -> str:
-    """Return the JSON that is given, or that of the file that is named."""
+    """Return the text if it is JSON, else the JSON of the file that it names."""
     if given.lstrip()[:1] == "{":
         return given
     try:

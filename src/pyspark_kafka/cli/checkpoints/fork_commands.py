@@ -37,7 +37,7 @@ _Offsets = Annotated[
 ]
 _DropState = Annotated[
     bool,
-    typer.Option("--drop-state", help="Start with an empty state, if that of the place cannot be carried."),
+    typer.Option("--drop-state", help="Start with an empty state, if the state of the place cannot be carried."),
 ]
 _Apply = Annotated[
     bool, typer.Option("--yes", "--apply", "-y", help="Do it. Without this, the plan is shown and nothing is changed.")
@@ -45,7 +45,7 @@ _Apply = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to those of `pyspark-kafka checkpoint`."""
+    """Add the commands to `pyspark-kafka checkpoint`."""
     app.command()(fork)
     app.command()(rewind)
 

@@ -31,7 +31,7 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C in work that knows what it leaves.
 
     Args:
-        left: the sentence after "Interrupted.", in place of that of `run_command`.
+        left: the sentence after "Interrupted.", in place of `run_command`'s sentence.
     """
 
     def __init__(self, left: str) -> None:

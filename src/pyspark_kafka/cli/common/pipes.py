@@ -36,8 +36,8 @@ class _Pipe(io.FileIO):
 def outliving_readers() -> Iterator[None]:
     """Drop what is written to standard output and standard error in the block after their readers have left.
 
-    Python raises `BrokenPipeError` otherwise, which rich and typer make exit status 1: that of a finding. It would also
-    break off work that prints while it changes files.
+    Python raises `BrokenPipeError` otherwise, which rich and typer make exit status 1, the status of a finding. It
+    would also break off work that prints while it changes files.
     """
     with ExitStack() as stack:
         for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):

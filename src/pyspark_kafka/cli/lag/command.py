@@ -55,7 +55,7 @@ def lag(
 ) -> None:
     """Show the lag of a query or a consumer group in records, bytes and time, and the time to deletion."""
     if (checkpoint is None) == (group is None):
-        raise typer.BadParameter("lag is that of a query or of a group; use one of --checkpoint and --group")
+        raise typer.BadParameter("the lag is of a query or of a group; use one of --checkpoint and --group")
     if watch and as_json:
         raise typer.BadParameter("a watch does not end, and JSON is one value; use --watch or --json, not both")
     seconds, headroom = _seconds(max_seconds, "--max-seconds"), _seconds(min_headroom, "--min-headroom")

@@ -19,7 +19,7 @@ _GAP = "  "
 def to_line(record: ShownRecord, *, utc: bool) -> Text:
     r"""Return a record as one line: time, partition, offset, key, value, headers, fault; without control characters.
 
-    Of bytes that are not UTF-8, those that are not part of a character stand as `\x` and two hexadecimal digits.
+    A byte that is not part of a character in UTF-8 is shown as `\x` and two hexadecimal digits.
     """
     where = record.topic_partition
     line = Text()
