@@ -1,8 +1,8 @@
 """What this process has met at the brokers and in records, as numbers: retries, outages, bad records and more.
 
 Modules count where they log or retry; `spark/metrics/` shows the numbers of this process and, on a local Spark or on
-the machine of the driver, those of the others. Counting costs a microsecond, and nothing in it waits or fails. Layer:
-beside errors.
+the machine of the driver, the numbers of other processes. Counting costs a microsecond, and nothing in it waits or
+fails. Layer: beside errors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLIENTS_IDLE, CLIENTS_LENT = "clients_idle", "clients_lent"
 PRODUCERS_IDLE, PRODUCERS_LENT = "producers_idle", "producers_lent"
 
 GAUGES = frozenset({OUTAGES_ACTIVE, CLIENTS_IDLE, CLIENTS_LENT, PRODUCERS_IDLE, PRODUCERS_LENT})
-"""The names of those that go down, too."""
+"""The names of the numbers that can also fall."""
 
 TRANSACTION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Upper bounds, inclusive, of the histogram of transactions, in seconds; above them is one more."""

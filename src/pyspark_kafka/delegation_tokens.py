@@ -292,7 +292,7 @@ def _milliseconds(span: timedelta | None) -> int:
 
 
 def _security_protocol(options: Mapping[str, str]) -> str:
-    """Return the security protocol of a connection, with names and values read as those of a query.
+    """Return the security protocol of a connection, with names and values read as in a query.
 
     Raises:
         OptionError: it is unknown, or given twice: the query must not be less encrypted than what obtained the token.

@@ -255,7 +255,7 @@ CONTINUOUS_FAULTS = {
     "reads another offset back": ("test_positions_advance_with_the_rows", "assert"),
     "reads another position back": (
         "test_offset_before_the_first_rows_is_the_start",
-        "deserializePartitionOffset() returned a position that is not equal to the one of the JSON",
+        "deserializePartitionOffset() returned a position that does not equal the position of the JSON",
     ),
     "counts on an order": ("test_positions_advance_with_the_rows", "assert"),
     "is ahead of its rows": ("test_each_epoch_continues_with_no_row_lost_or_doubled", "and rows are left"),

@@ -47,9 +47,9 @@ def check(
     Args:
         options: of a reader, of a writer, or of both, as Spark takes them; the prefix `kafka.` may be missing.
         spark: a session, classic or Connect, of which a worker is judged as well; None judges this process only.
-        cluster: whether all executors of the session are judged in place of one worker; without a session, those of the
-            session that Spark has or makes by its own settings. Options `coordinatorHost` and
-            `coordinatorPort` of the writer of a continuous query then say where the driver listens for them.
+        cluster: whether all executors of the session are judged in place of one worker; without a session, the
+            executors of the session that Spark has or makes by its own settings. Options `coordinatorHost` and
+            `coordinatorPort` of the writer of a continuous query then set where the driver listens for them.
         topics: further topics to look at.
         timeout_s: seconds for everything; what is not reached is skipped.
         step_timeout_s: seconds for one step.

@@ -165,7 +165,7 @@ def _judge(here: Mapping[str, Any], told: Mapping[str, Any]) -> Iterator[Finding
     clock = _clock(told)
     if clock is not None and abs(clock["ahead_ms"]) > MAX_SKEW_MS + clock["error_ms"]:
         side = "ahead of" if clock["ahead_ms"] > 0 else "behind"
-        text = f"The clock is {abs(clock['ahead_ms']) / 1000:.1f} s {side} that of the driver."
+        text = f"The clock is {abs(clock['ahead_ms']) / 1000:.1f} s {side} the driver's clock."
         yield Finding("clock", FindingStatus.WARNING, text, "Set both clocks by NTP.", clock)
     driver = told.get("driver")
     if driver is not None and driver["reason"]:

@@ -130,7 +130,7 @@ def _parse_write(given: Mapping[str, Any]) -> WriteOptions:
 
 
 def _without(given: Mapping[str, Any], scopes: frozenset[Scope], *, unknown: bool = True) -> dict[str, Any]:
-    """Return the options without the ones that only these kinds of query have, with or without unknown ones."""
+    """Return the options without options that only these kinds of query have; keep or drop unknown options."""
     kept = {}
     for name, value in given.items():
         option = OPTIONS.get(name.strip())

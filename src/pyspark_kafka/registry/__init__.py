@@ -1,4 +1,4 @@
-"""Schema registries: Confluent's API and those that follow it, Apicurio's own for its global ids, AWS Glue's.
+"""Schema registries: Confluent's API and compatible registries, Apicurio's own for its global ids, AWS Glue's.
 
 - `connect`: the registry of some options, one for a process.
 - `cached`: what is asked once, what waits, and what is remembered of schemas that are not there.

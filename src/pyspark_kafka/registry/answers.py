@@ -32,7 +32,7 @@ class SchemaPlace:
 
 @dataclass(frozen=True, slots=True)
 class FoundSchema:
-    """A schema as a registry has it, with the places of those that it needs, not these themselves."""
+    """A schema as a registry has it, with the places of its references, not their texts."""
 
     kind: SchemaKind
     text: str
@@ -105,7 +105,7 @@ def check_number(value: object, name: str, question: str, where: str) -> int:
 
 
 def _check_rules(rule_set: Any, question: str, where: str) -> None:
-    """Refuse rules that change values; those that only check them are named in the log."""
+    """Refuse rules that change values; rules that only check values are named in the log."""
     if rule_set is None:
         return
     checks: list[str] = []

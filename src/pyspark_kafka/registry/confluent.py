@@ -141,7 +141,7 @@ class ConfluentRegistry(SchemaRegistry):
         def find(reference: SchemaPlace) -> FoundSchema:
             asked = f"{question}, which refers to version {reference.version} of subject '{reference.subject}'"
             try:
-                # A version that was deleted after it was referred to is still there for those that need it.
+                # A version that was deleted after it was referred to is still there for schemas that refer to it.
                 answer = inquiry.ask(
                     asked, lambda client, _: client.get_version(reference.subject, reference.version, deleted=True)
                 )

@@ -45,7 +45,7 @@ class OpenRegistries:
             self._start_empty()
         with self._lock:
             registry = self._registries.pop(options, None) or _build(options)
-            # The one that was used last is the last one.
+            # Ordered by the last use; the first one is removed.
             self._registries[options] = registry
             if len(self._registries) > _MAX_REGISTRIES:
                 del self._registries[next(iter(self._registries))]
@@ -79,7 +79,7 @@ def open_registry(options: RegistryOptions) -> SchemaRegistry:
     the first question does. Safe to use from threads; do not pickle it.
 
     Args:
-        options: how the registry is reached. Without addresses it is that of AWS Glue; addresses that end with
+        options: how the registry is reached. Without addresses it is AWS Glue's; addresses that end with
             /apis/registry/v2 or v3 are of Apicurio's own API, whose ids are global ids; all others have Confluent's.
 
     Raises:

@@ -240,7 +240,7 @@ class GlueRegistry(SchemaRegistry):
             attempts += 1
             try:
                 answer = getattr(self._open(), operation)(**parameters)
-            except Exception as error:  # noqa: BLE001 - those of botocore have many classes; each is judged
+            except Exception as error:  # noqa: BLE001 - botocore's errors have many classes; each is judged
                 failure = self._judge(question, operation, error)
                 # An answer of Glue, not a failure of this machine or the way there.
                 answered = isinstance(getattr(error, "response", None), dict)

@@ -53,7 +53,7 @@ _MIN_ATTEMPTS = 3
 _STARS = "***"
 _TOKEN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _ESCAPED = re.compile("%[0-9A-F]{2}")
-_UNSENDABLE = "has characters that a header of HTTP cannot hold: control characters, or others than those of ASCII"
+_UNSENDABLE = "has characters that a header of HTTP cannot hold: control characters, or characters outside of ASCII"
 
 
 class RegistryAccess:
@@ -93,9 +93,9 @@ class Inquiry:
         self._backoff = access.backoff
         self._timeout_ms = options.timeout_ms
         self._guard = Guard(time.monotonic() + options.timeout_ms / 1000)
-        # By address, each with the time when it was built; those whose last request failed are not here.
+        # By address, each with the time when it was built; clients whose last request failed are not here.
         self._clients: dict[str, tuple[float, Any]] = {}
-        # The addresses, the one that answered last in front.
+        # The address of the last response comes first.
         self._urls = list(options.urls)
 
     def __enter__(self) -> Inquiry:  # noqa: PYI034 - typing.Self needs Python 3.11
@@ -186,7 +186,7 @@ class Inquiry:
         return self._guard.left_s() > 0
 
     def _attempt(self, question: str, request: Callable[[Any, str], _T]) -> _T:
-        # Not in a hook of the request: its failures are judged as those of the registry.
+        # Not in a hook of the request: failures there are judged as failures of the registry.
         token = None if self._options.bearer_token is None else _token(self._options.bearer_token)
         url = self._urls[0]
         built_at, client = self._clients.pop(url) if url in self._clients else self._access.clients.take(url)
@@ -194,7 +194,7 @@ class Inquiry:
         failure: Exception
         try:
             found = request(client, url)
-        except Exception as error:  # noqa: BLE001 - the client passes on those of its libraries, and of nonsense
+        except Exception as error:  # noqa: BLE001 - the client passes on errors of its libraries, and of nonsense
             failure = self._judge(question, error)
         else:
             self._clients[url] = built_at, client

@@ -1,4 +1,4 @@
-"""The schemas that a schema needs, and those that they need, each once."""
+"""The schemas that a schema needs, directly and indirectly, each once."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MAX_DEPTH = 20
 def resolve(
     schema: FoundSchema, find: Callable[[SchemaPlace], FoundSchema], question: str, where: str
 ) -> tuple[NamedSchema, ...]:
-    """Return the schemas that one needs, each after those that it needs itself.
+    """Return the schemas that a schema needs, each after the schemas that it needs itself.
 
     Runs on: driver and executor; blocks as `find` does, which is asked once for each place.
 
     Args:
-        schema: the one that needs them.
+        schema: the schema that needs them.
         find: returns the schema at a place.
         question: what was asked for, for errors.
         where: the registry.

@@ -120,7 +120,7 @@ class FilteringBatchReaderAdapter(DataSourceReader):
         return self._built
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Pass the filters to the builder, and return those that Spark must evaluate as well."""
+        """Pass the filters to the builder, and return the filters that Spark must evaluate as well."""
         # Most reads have no filters to push.
         from pyspark_kafka.connector.engine.checks import check_filters  # noqa: PLC0415
         from pyspark_kafka.spark.filters import connector_filter  # noqa: PLC0415

@@ -81,7 +81,7 @@ class TableDataSource(DataSource):
 
     Attributes:
         given: the table that `as_data_source` was called with.
-        has_checks: whether the answers of readers are checked, as those of a table that is not this package's.
+        has_checks: whether the results of readers are checked, as for a table that is not this package's.
     """
 
     given: ClassVar[Table]
@@ -201,7 +201,7 @@ class TableDataSource(DataSource):
             builder.pruneColumns(asked)
         elif not asked.equals(own := arrow_schema(spark_schema(self._schema()))):
             raise SchemaError(
-                f"The schema given by .schema() is not the one of {table.name()!r}: {difference(own, asked)}.",
+                f"The schema given by .schema() is not the schema of {table.name()!r}: {difference(own, asked)}.",
                 condition="SCHEMA_NOT_SUPPORTED",
                 hint="Leave .schema() out, and select columns after load().",
             )

@@ -29,7 +29,7 @@ def from_spark(spark: SparkSession, bootstrap_servers: str) -> dict[str, str]:
 
     Args:
         spark: the session.
-        bootstrap_servers: as `kafka.bootstrap.servers`; the token is the one of the cluster whose
+        bootstrap_servers: as `kafka.bootstrap.servers`; the token is for the cluster whose
             `spark.kafka.clusters.<id>.target.bootstrap.servers.regex` matches one of them as a whole.
 
     Returns:

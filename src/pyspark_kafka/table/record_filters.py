@@ -22,7 +22,7 @@ _Meaning = tuple[RecordFilter, bool]
 
 
 def translate_filters(wanted: Sequence[filters.Filter]) -> tuple[RecordFilter, list[filters.Filter]]:
-    """Return the filters as one on topic-partitions and offsets, and those that the engine must evaluate as well.
+    """Return the filters as one on topic-partitions and offsets, and filters that the engine must evaluate as well.
 
     A filter on `topic`, `partition` or `offset` is left to the engine where a range cannot express it (`offset <> 5`);
     one on `timestamp` always is, since records are not ordered by time.

@@ -274,7 +274,7 @@ class EmbeddedKafka:
             self._process.signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """End the broker and remove its files, except those of a `data_dir`. Does nothing when there is none.
+        """End the broker and remove its files, except a `data_dir`. Does nothing when there is none.
 
         A broker whose data are temporary is killed rather than stopped, which is quicker and loses nothing.
         """

@@ -130,7 +130,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     home = environment.get("JAVA_HOME")
     if home:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
-    # An absent PATH must not fall back to the one of this process, which shutil.which does for None.
+    # An absent PATH must not fall back to this process's, which shutil.which does for None.
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     if on_path:
         yield "PATH", Path(on_path)
@@ -156,7 +156,7 @@ def _probe(executable: Path) -> int | None:
 
 
 def _holds(launcher: Path, text: str) -> bool:
-    """Whether a launcher is the one that would be written: others may be able to write to the cache."""
+    """Whether a launcher has the text that would be written: others may be able to write to the cache."""
     try:
         return launcher.read_text() == text and os.access(launcher, os.X_OK)
     except (OSError, UnicodeDecodeError):

@@ -96,7 +96,7 @@ class SupervisedProcess:
     def close(self) -> None:
         """End the program and the supervisor, and remove the directory. May be called again, and does nothing then.
 
-        In a process that was forked from the one that made this, it does nothing: the program is not the child's.
+        In a forked child it does nothing: the program is not the child's.
         """
         if os.getpid() != self._owner:
             return

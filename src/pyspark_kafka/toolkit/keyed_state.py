@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FORM = 2
 _FILE = "state.sqlite"
 _READ_AT_ONCE = 500
-# As many rows stay in the small table as it takes for those of one merge to find neighbours, some 20 MiB.
+# The small table keeps this number of rows, some 20 MiB: enough for neighboring keys, which are moved together.
 _MAX_CHANGES = 400_000
 _MIN_MOVED = 1_000
 # The log is written back at this size, so pages that change in each merge are written back once for several.
@@ -294,7 +294,7 @@ class KeyedState:
         self._database.close()
 
     def _move(self, added: int) -> None:
-        """Move changes to the large table if there are too many: as many as that, those of the next keys.
+        """Move the excess of changes, if there is one, to the large table: the changes of the next keys.
 
         Part of a merge's transaction. What is younger than the oldest snapshot stays.
         """

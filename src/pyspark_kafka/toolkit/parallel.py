@@ -50,8 +50,8 @@ def process_partitions(
 ) -> dict[_P, _R]:
     """Return what `work` returns for each partition, in their order; several at a time.
 
-    After the first error, partitions that have not begun are left out, and those that run are asked to end through
-    their `CancelSignal`; it waits for these, so that nothing runs any more when it returns.
+    After the first error, partitions that have not begun are left out, and running partitions are asked to end
+    through their `CancelSignal`; it waits for these, so that nothing runs any more when it returns.
 
     Runs on: driver or executor; blocks until the work ends; `work` runs in threads of this process.
 

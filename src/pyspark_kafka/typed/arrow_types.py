@@ -1,4 +1,4 @@
-"""Arrow types as Spark has them, and whether asked columns are among those that a schema has. Pure."""
+"""Arrow types as Spark has them, and whether a schema has the requested columns. Pure."""
 
 from __future__ import annotations
 

@@ -344,7 +344,7 @@ def _raw(batch: pa.RecordBatch, name: str, rows: pa.Array) -> pa.Array:
 
 
 def _is_corrupt(found: Any) -> bool:
-    """Whether a type, as Spark's JSON has it, is that of corrupt columns, but for what may be null."""
+    """Whether a type, as Spark's JSON has it, is the type of corrupt columns, but for what may be null."""
     if not isinstance(found, dict) or found["type"] != "struct":
         return False
     expected = {each.name: type_json(each.type) for each in CORRUPT_TYPE}

@@ -127,7 +127,7 @@ def read_given_columns(option: str, given: str, parse: Callable[[str], pa.Struct
 
     Raises:
         OptionError: the file cannot be read.
-        SchemaError: the text names no columns; if it is that of a file, the error repeats nothing of it.
+        SchemaError: the text names no columns; if it is from a file, the error repeats nothing of it.
     """
     text = read_schema_text(option, given)
     if not _is_pointer(given):

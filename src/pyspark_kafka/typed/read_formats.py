@@ -75,8 +75,8 @@ class ReadFormats:
     def read_fields(self) -> list[pa.Field]:
         """Return the columns that are made of keys and values: in the place of `key` and `value`, or after all others.
 
-        In this order: `key`, `value`, `key_schema_id`, `value_schema_id`, the column of bad ones. Only those that the
-        read has; all are nullable.
+        In this order: `key`, `value`, `key_schema_id`, `value_schema_id`, the column of bad records. Only columns that
+        the read has; all are nullable.
         """
         sides = {"key": self.key, "value": self.value}
         typed = {name: column for name, column in sides.items() if column is not None}
@@ -110,7 +110,7 @@ def plan_read(options: TypedReadOptions, topic: str | None, registry: SchemaRegi
     Args:
         options: what the user wants, as `options` resolves it.
         topic: the one topic that is read, which names the subjects; None if there may be several.
-        registry: the registry to ask; None: the one of the options.
+        registry: the registry to ask; None: from the options.
 
     Returns:
         The plan. A schema that was looked up has its subject, version and id.

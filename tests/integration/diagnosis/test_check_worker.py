@@ -1,4 +1,4 @@
-"""A check from a worker of Spark: classic and Connect, and workers whose Python is not that of the driver."""
+"""A check from a worker of Spark: classic and Connect, and workers with another Python than the driver's."""
 
 from __future__ import annotations
 

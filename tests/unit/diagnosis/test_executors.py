@@ -105,7 +105,7 @@ def test_clock_is_a_warning_when_it_differs_by_more_than_tokens_allow() -> None:
     assert problems(executor("a", driver={**DRIVER, "ahead_ms": -4_900.0})) == []
     ((_, step, status, text),) = problems(executor("a", driver={**DRIVER, "ahead_ms": -7_200.0}))
     assert (step, status) == ("clock", FindingStatus.WARNING)
-    assert text == "The clock is 7.2 s behind that of the driver."
+    assert text == "The clock is 7.2 s behind the driver's clock."
 
 
 def test_executors_without_a_task_are_skipped_and_named_by_number() -> None:

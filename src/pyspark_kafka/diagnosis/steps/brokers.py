@@ -108,7 +108,7 @@ def judge_clock(context: Context) -> Iterator[Finding]:
     yield Finding(
         "clock",
         FindingStatus.WARNING,
-        f"The clock of the brokers is {abs(ahead_ms) / 1000:.1f} s {side} that of this machine.",
+        f"The clock of the brokers is {abs(ahead_ms) / 1000:.1f} s {side} this machine's clock.",
         "Set both clocks by NTP: tokens and certificates are judged by the clock, and so are timestamps of records.",
         facts,
     )

@@ -174,7 +174,7 @@ def _facts(server: Server, options: ConnectionOptions, found: ListenerStatus) ->
 
 
 def _best_of(mechanisms: tuple[str, ...]) -> str:
-    """Return the mechanism to use out of those that are offered; empty if there is none that this package has."""
+    """Return the best of the offered mechanisms; empty if this package has none of them."""
     usable = [each for each in mechanisms if each in LOGIN_MODULES]
     return next((each for each in _PREFERRED if each in usable), (*usable, "")[0])
 

@@ -39,7 +39,7 @@ class Extra:
 
 
 def judge_own_packages(connection: ConnectionOptions | None) -> Iterator[Finding]:
-    """Judge the packages of this process, and those that the options need."""
+    """Judge the packages of this process, and the packages that the options need."""
     here = describe_python(PACKAGES)
     yield judge_packages(here)
     if connection is not None:

@@ -73,7 +73,7 @@ def judge_rights(context: Context) -> Iterator[Finding]:
 def _reading(context: Context) -> Feature:
     settings = context.settings
     needed = settings.read is not None
-    # Also those that are hidden: then the right is what is missing.
+    # Also hidden topics: a topic is hidden if the right is missing.
     named = [name for name in wanted_topics(settings) if needed or name in settings.topics]
     names = list(
         dict.fromkeys([*read_topics(context), *(name for name in named if name not in _only_written(context))])

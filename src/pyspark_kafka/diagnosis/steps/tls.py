@@ -152,7 +152,7 @@ def _accepted(address: str, options: ConnectionOptions, tls: TlsStatus, facts: d
             text += f"; this client shows {own.subject}, {_validity(own)}"
             judged.append(own)
     if any(_days_left(each) < _SOON_DAYS for each in judged):
-        remedy = "Renew the certificate that ends soon: that of the broker, of who signed it, or of this client."
+        remedy = "Renew the certificate that ends soon: of the broker, of its authority, or of this client."
         return Finding("tls", FindingStatus.WARNING, f"{text}.", remedy, facts)
     return Finding("tls", FindingStatus.OK, f"{text}.", facts=facts)
 

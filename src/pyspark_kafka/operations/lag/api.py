@@ -70,7 +70,7 @@ def lag(
     """
     if (checkpoint is None) == (group is None):
         raise OptionError(
-            "Lag is measured from positions: either those of a checkpoint or those of a consumer group. "
+            "Lag is measured from the positions of either a checkpoint or a consumer group. "
             f"{'None' if group is None else 'Both'} was named.",
             condition="POSITIONS_NOT_NAMED",
             hint="Name one of checkpoint and group.",

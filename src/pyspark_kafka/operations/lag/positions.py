@@ -116,10 +116,10 @@ def checkpoint_positions(location: str) -> LagPositions:
 
 
 def ahead_of_checkpoint(client: KafkaClient, positions: LagPositions) -> LagPositions:
-    """Return the positions with those that lanes of an exactly-once continuous query have committed since.
+    """Return the positions, advanced to what lanes of an exactly-once continuous query have committed since.
 
     Lanes commit their positions with their records, so the group is right where it is ahead of the checkpoint. If it
-    cannot be asked, the positions are those of the checkpoint, and that is said.
+    cannot be asked, the result has the positions of the checkpoint, and a note.
 
     Runs on: driver and executor; blocks.
     """

@@ -188,7 +188,7 @@ def _partitions_table(report: ReportData) -> ReportTable:
         ("topic", "partition", "position", "rows of these batches", "records behind"),
         rows,
         frozenset({1, 2, 3, 4}),
-        f"{left:,} more are left out: those that are least behind." if left else "",
+        f"{left:,} more are left out: the partitions with the least lag." if left else "",
     )
 
 

@@ -1,6 +1,6 @@
 """The options of typed keys and values: formats, schemas, what becomes of bad records.
 
-Data only. Those of the registry are in `registry`.
+Data only. The options of the registry are in `registry`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def _refused(
 
 _VALIDATORS = ("DefaultJwtValidator", "ClientJwtValidator")
 _NO_GROUP = "this connector does not use consumer groups; Spark decides which task reads what"
-_NO_JAVA_TLS = "TLS is that of OpenSSL, not of Java"
+_NO_JAVA_TLS = "TLS comes from OpenSSL, not from Java"
 
 NO_EFFECT_PROPERTIES: tuple[Option, ...] = (
     *_no_effect(

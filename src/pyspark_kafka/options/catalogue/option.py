@@ -92,7 +92,7 @@ class Option:
             default_of(further)
         if self.field:
             if self.default is not None:
-                raise ValueError(f"option '{self.name}' has a default beside that of its field '{self.field}'")
+                raise ValueError(f"option '{self.name}' has a default beside the default of its field '{self.field}'")
             object.__setattr__(self, "default", default_of(self.field))
 
 
@@ -122,7 +122,7 @@ class OptionTable:
         return self._by_key.get(name.lower())
 
     def nearest(self, name: str, scopes: frozenset[Scope]) -> str | None:
-        """Return the name that the user most probably meant, out of those that have an effect in any of `scopes`."""
+        """Return the name that the user most probably meant: of an option with an effect in any of `scopes`."""
         key = name.lower()
         usable = {known: option.name for known, option in self._by_key.items() if scopes & option.scopes}
         # A client property without its prefix is the most common mistake.

@@ -1,6 +1,6 @@
 """The `kafka.` options of TLS and SASL that have an effect: Java's client properties, each with what it does here.
 
-Data only. Those of `kafka_answered` have none.
+Data only. The options of `kafka_answered` have no effect.
 """
 
 from __future__ import annotations

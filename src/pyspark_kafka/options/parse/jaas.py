@@ -115,7 +115,7 @@ class JaasConfig:
 
     Attributes:
         module: the name of its class, without what bundles put before it.
-        texts: settings by name, but for those that are secret.
+        texts: settings by name, except secret settings.
         secrets: passwords and the like by name, or references to them.
         notes: sentences on settings without effect.
     """

@@ -90,7 +90,7 @@ def cipher_suites(raw: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             raise ValueError(f"has a suite that does not protect: {_shown_suite(part.strip())}")
         if found is None or found[1] not in _KEY_EXCHANGES or found[2] not in _CIPHERS or _MISSING.fullmatch(found[0]):
             raise ValueError(
-                f"has a suite that is unknown here: {_shown_suite(part.strip())}; names are those of Java, such as "
+                f"has a suite that is unknown here: {_shown_suite(part.strip())}; use Java's names, such as "
                 "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
             )
         older.append(_KEY_EXCHANGES[found[1]] + _CIPHERS[found[2]])

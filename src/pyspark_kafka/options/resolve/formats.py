@@ -108,8 +108,8 @@ def resolve_typed_write(options: Collector) -> TypedWriteOptions | None:
         )
     elif register and not any(side.schema or side.format == "avro" for side in (resolved["key"], resolved["value"])):
         options.notes.append(
-            "Option 'autoRegisterSchemas' has no effect: without 'valueSchema' or 'keySchema' the schemas are those "
-            "that the registry has."
+            "Option 'autoRegisterSchemas' has no effect: without 'valueSchema' or 'keySchema' the schemas come from "
+            "the registry."
         )
     if options.scope is Scope.STREAM_WRITE and not options.attempted("checkpointLocation"):
         for side in _SIDES:
@@ -249,7 +249,7 @@ def _framing(options: Collector, side: str, name: str, context: _Context) -> str
     elif not registry.urls and given != "glue":
         options.report(
             "OPTION_CONFLICT",
-            f"Option '{option}' is {given}, but the registry is that of Glue.",
+            f"Option '{option}' is {given}, but the registry is AWS Glue.",
             f"Set '{_URL}' to the address of the registry, or '{option}' to glue or none.",
             option,
         )

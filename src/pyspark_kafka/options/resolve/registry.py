@@ -49,7 +49,7 @@ def resolve_registry(options: Collector, *, glue: bool) -> RegistryOptions | Non
         for name in beside:
             options.report(
                 "OPTION_CONFLICT",
-                f"Option '{name}' is for a registry with a URL; that of Glue is asked with the login of AWS.",
+                f"Option '{name}' is for a registry with a URL; the registry of Glue uses the login of AWS.",
                 f"Remove '{name}', or set '{_URL}' and remove the options of Glue.",
                 name,
             )

@@ -17,7 +17,7 @@ def resolve_security(options: Collector) -> dict[str, Any]:
     """Check the options of TLS and SASL; problems go to the collector.
 
     Returns:
-        `tls` and `login` as fields of `ConnectionOptions`; those that the protocol does not use are left out.
+        `tls` and `login` as fields of `ConnectionOptions`, if the protocol uses them.
     """
     protocol: str = options[_PROTOCOL]
     # If the protocol is invalid, the others cannot be checked.

@@ -22,7 +22,7 @@ class TokenEndpoint:
         client_secret: what proves it.
         scope: what is asked for; None leaves it to the server.
         urlencode_header: whether id and secret are URL-encoded before they are put into the header.
-        tls: the certificates to trust; None trusts the system's. Those of the brokers are never used.
+        tls: the certificates to trust; None trusts the system's. The settings for brokers are never used.
         connect_timeout_ms: for one connection, TLS included.
         read_timeout_ms: for one response.
         retry_backoff_ms: before a failed request is repeated; doubles after each failure.

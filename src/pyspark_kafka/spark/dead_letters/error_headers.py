@@ -56,7 +56,7 @@ class ErrorHeaders:
         return f"filter({headers}, each -> NOT startswith(each.`key`, {text(self.prefix)}))"
 
     def without_fault(self, headers: str) -> str:
-        """Return SQL for the headers of a row but those that tell an earlier fault; its coordinates stay."""
+        """Return SQL for the headers of a row without the headers of an earlier fault; its coordinates stay."""
         kept = ", ".join(map(text, self.coordinates))
         begins = f"startswith(each.`key`, {text(self.prefix)})"
         return f"filter({headers}, each -> NOT {begins} OR each.`key` IN ({kept}))"
@@ -115,6 +115,6 @@ def error_headers(style: str) -> ErrorHeaders:
         raise OptionError(
             f"Argument 'headers' is {style!r}, and must be 'connect' or 'streams'. Nothing was read or written.",
             condition="OPTION_INVALID",
-            hint='Use "connect" for the names of Kafka Connect, "streams" for those of Kafka Streams.',
+            hint='Use "connect" for the names of Kafka Connect, "streams" for the names of Kafka Streams.',
         )
     return _STYLES[style]

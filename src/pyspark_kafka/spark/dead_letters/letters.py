@@ -44,7 +44,7 @@ def dead_letters(
     ```
 
     A row stands for each row of `df` whose corrupt column is not null, and for no other. Key and value are the bytes
-    that Kafka has. The headers of the record come first, if `df` has them (`includeHeaders`), then those that tell the
+    that Kafka has. The headers of the record come first, if `df` has them (`includeHeaders`), then the headers of the
     fault, all of them text:
 
     | connect: `__connect.errors.` and | streams: `__streams.errors.` and | holds |

@@ -55,10 +55,10 @@ def redrive(
         df: a read of the topic of dead letters, batch or streaming, with option `includeHeaders` and no format.
         headers: whose names the headers of faults have.
         keep_partition: send each record to the partition that it came from, and not to the partition of its key.
-        unknown: what becomes of records that cannot be sent: those without the name of a topic that they came from,
-            those that came from the topic of dead letters itself, and with `keep_partition` those without a partition.
+        unknown: what becomes of records that cannot be sent: records without the name of their original topic,
+            records from the topic of dead letters itself, and with `keep_partition` records without a partition.
             `error`: the query fails when it meets one. `skip`: they are left out. `only`: only they are returned, with
-            all columns of `df` and a column `problem`, to look at them or to count them.
+            all columns of `df` and a column `problem`, to show or count them.
 
     Returns:
         Columns `topic`, `key`, `value`, `headers`, and `partition` with `keep_partition`. The sink ignores the others,

@@ -72,7 +72,7 @@ def leave_bus(session: SparkSession, listener: StreamingQueryListener, within_ms
                     bus._listener_bus.remove(listener)  # noqa: SLF001
                 return
             events = bus._execution_thread  # noqa: SLF001
-        # The lock is free: the thread of the events can handle those that are pending, and then ends.
+        # The lock is free: the thread of the events can handle pending events, and then ends.
         _run_in_daemon(lambda: _end_events(session), deadline)
         _await_end(events, deadline, f"events are still pending after {int(within_ms)} ms")
         with _held(bus, deadline):
@@ -134,7 +134,7 @@ def _await_end(thread: threading.Thread, deadline: Deadline | None, otherwise: s
 
 
 def _end_events(session: Any) -> None:
-    """Ask the server for no more events: it sends those that it has, and then the end."""
+    """Ask the server for no more events: it sends its pending events, and then the end."""
     # Needs gRPC, which classic Spark runs without.
     from pyspark.sql.connect import proto  # noqa: PLC0415
 

@@ -94,7 +94,7 @@ class MetricsListener(StreamingQueryListener):
         session._pyspark_kafka_metrics = self  # noqa: SLF001 - PySpark has no place for what belongs to a session
 
     def stop(self) -> None:
-        """Stop listening; the figures stay, those of queries that run are marked as `unheard`. Safe to repeat.
+        """Stop listening; the figures stay, and figures of running queries are marked as `unheard`. Safe to repeat.
 
         On Spark Connect it waits for pending events, at most 60 s for them; if the server does not respond, it logs a
         warning. Call it before the session is stopped: Spark warns of listeners that are left. On classic Spark, call

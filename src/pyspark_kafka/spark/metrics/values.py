@@ -90,7 +90,7 @@ class QueryMetrics:
         name: set with `queryName`; None without.
         batch_id: the number of the micro-batch; -1 before the first one of the run has ended.
         timestamp: when its trigger began, ISO 8601 in UTC; before the first micro-batch when the query was started.
-        num_input_rows: records that it read from all sources, also from those that are not of this package.
+        num_input_rows: records that it read from all sources, also from sources of other packages.
         sources: the Kafka sources of this package, in the order of the query; none before the first micro-batch.
         latency_p50_ms: of a continuous query: in an epoch, the time from a record's timestamp until the sink had what
             became of it, of the record in the middle; None for micro-batches, and without records.

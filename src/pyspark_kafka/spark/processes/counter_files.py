@@ -1,8 +1,8 @@
 """The counters of the processes of one application on one machine, as files: each writes its own, one reads them all.
 
 PySpark runs planning, commits and tasks in Python processes of their own, and has no way to send numbers from them to
-the program. But all of them know one folder, that of `SparkContext.addFile`, which belongs to the application, which
-only its user can open, and which Spark deletes in the end. On a local Spark it is one folder; on a cluster the driver's
+the program. But all of them know the folder of `SparkContext.addFile`, which belongs to the application, which only its
+user can open, and which Spark deletes in the end. On a local Spark it is one folder; on a cluster the driver's
 processes share one, and the executors, on other machines, have none in common with them.
 
 Who reads makes a folder in it. Without one nobody writes. A file is written in place, in one call: a line of JSON and
@@ -114,7 +114,7 @@ class ProcessTotals:
 
     Attributes:
         processes: how many of them are alive.
-        values: sums; of gauges, over those that are alive.
+        values: sums; of gauges, over live processes.
     """
 
     processes: int = 0
@@ -197,7 +197,7 @@ class CounterFiles:
         return alive
 
     def _names(self) -> list[str]:
-        """Return the names of the files to read: of those that are known all, of others as many as there may be."""
+        """Return the names of the files to read: all known files, and new files up to the limit."""
         found = sorted(path.name for path in self._folder.iterdir() if path.name.endswith(_SUFFIX))
         self._counted &= set(found)
         known = [name for name in found if name in self._last or name in self._counted]

@@ -112,7 +112,7 @@ def log_as_spark(where: str = "", query_id: str = "") -> None:
 
     Args:
         where: what the process is doing, for processes without a task; it holds until the next call.
-        query_id: of a continuous query, whose tasks are those of a batch to Spark; it holds as long.
+        query_id: of a continuous query, whose tasks are tasks of a batch to Spark; it holds as long.
     """
     global _where, _query_id  # noqa: PLW0603 - of this process
     _query_id = query_id

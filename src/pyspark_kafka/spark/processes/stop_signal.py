@@ -41,7 +41,7 @@ def stop_at_sigterm(stop: Callable[[], None]) -> None:
 
     def end(number: int, _: FrameType | None) -> None:
         # Spark sends the signal twice. The second one may interrupt this function before it is ignored; a lock that the
-        # function holds, such as that of an event, would then be waited for by its own thread, for ever.
+        # function holds, such as the lock of an event, would then be waited for by its own thread, for ever.
         signal.signal(number, signal.SIG_IGN)
         began.append(number)
         try:

@@ -61,7 +61,7 @@ class ContinuousSourceContract(ABC):
 
     @abstractmethod
     def add_rows(self, count: int) -> None:
-        """Make more rows readable: `count` of them, distinct from those that there are."""
+        """Make more rows readable: `count` of them, distinct from all others."""
 
     def options(self) -> Mapping[str, str]:
         """Return the options of the read."""
@@ -309,8 +309,8 @@ class _ContinuousRun:
         found = [reader.call("getOffset", lambda each: each.getOffset()) for reader in self._readers]
         arrived = [self._stream.deserializePartitionOffset(each.json()) for each in found]
         assert arrived == found, (
-            "deserializePartitionOffset() returned a position that is not equal to the one of the JSON: inherit from "
-            "PartitionOffset, or compare by the text"
+            "deserializePartitionOffset() returned a position that does not equal the position of the JSON: inherit "
+            "from PartitionOffset, or compare by the text"
         )
         return arrived
 

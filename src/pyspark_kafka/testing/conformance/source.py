@@ -68,7 +68,7 @@ class SourceContract(ABC):
 
     @abstractmethod
     def add_rows(self, count: int) -> None:
-        """Make more rows readable: `count` of them, distinct from those that there are."""
+        """Make more rows readable: `count` of them, distinct from all others."""
 
     def options(self) -> Mapping[str, str]:
         """Return the options of the read."""
@@ -259,7 +259,7 @@ class SourceContract(ABC):
         check_leaks(read_a_little, times=5)
 
     def test_pushed_filters_leave_out_no_row_that_passes(self, source: _Source) -> None:
-        """A batch read with filters has the rows that pass, once the engine has applied those that are returned."""
+        """A batch read with filters has the rows that pass, once the engine has applied the returned filters."""
         wanted, options = list(self.filters()), self.filter_options()
         if not wanted:
             pytest.skip("filters() returns none")

@@ -46,7 +46,7 @@ class Listener:
         mechanisms: of SASL: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`, `GSSAPI`.
         client_auth: whether clients show a certificate: `none`, `requested` or `required`. The common name of the
             certificate is the user.
-        jwks_url: the keys that tokens of OAUTHBEARER are signed with, as https: or file: URL; empty: those of
+        jwks_url: the keys that tokens of OAUTHBEARER are signed with, as https: or file: URL; empty: the keys of
             `BrokerSecurity.token`. `unsecured`: tokens are not signed, and anyone can write one.
         max_reauth_ms: `connections.max.reauth.ms`: a client authenticates again before that time; None: never.
         jaas: the JAAS configuration of a mechanism, instead of the one built here; GSSAPI needs it.
@@ -123,7 +123,7 @@ class ServerFiles:
 
 
 def check_listeners(listeners: Sequence[Listener]) -> None:
-    """Check that names differ from each other and from those that every broker has.
+    """Check that names differ from each other and from the names that every broker has.
 
     Raises:
         SetupError: they do not.
@@ -145,7 +145,7 @@ def build_listener_properties(
     token_secret: str = "",
     authorizer: bool = False,
 ) -> dict[str, str]:
-    """Build the broker properties of secured listeners; those of one broker that is its own controller.
+    """Build the properties of secured listeners for a broker that is its own controller.
 
     Args:
         listeners: all but the PLAINTEXT one and the controller's.

@@ -234,7 +234,7 @@ NEEDED: dict[str, dict[str, str]] = {
 
 
 def test_an_entry_cannot_have_a_default_beside_that_of_its_field() -> None:
-    with pytest.raises(ValueError, match="has a default beside that of its field"):
+    with pytest.raises(ValueError, match="has a default beside the default of its field"):
         Option("x", "X.", field="fetch.max_wait_ms", default=5)
 
 

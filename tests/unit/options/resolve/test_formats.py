@@ -167,7 +167,7 @@ def test_latest_is_the_version_if_none_is_given() -> None:
         ({"valueFormat": "avro", "valueFraming": "glue", **URL}, "Wire format 'glue' belongs to a Glue registry, but"),
         (
             {"valueFormat": "avro", "valueFraming": "confluent", "schema.registry.region": "eu-central-1"},
-            "Option 'valueFraming' is confluent, but the registry is that of Glue",
+            "Option 'valueFraming' is confluent, but the registry is AWS Glue",
         ),
         (
             {"valueFormat": "avro", "subscribe": "a,b", **URL},

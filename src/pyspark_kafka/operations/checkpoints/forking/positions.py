@@ -154,8 +154,8 @@ def _after_batch(snapshot: CheckpointSnapshot, batch_id: int, bounds: LogBounds 
     if restarted:
         topics = sorted({topic for source in restarted for topic in snapshot.topic_ids[source].restarted})
         raise CheckpointError(
-            f"After batch {batch_id} these topics were recreated: {listed(topics)}. The offsets of the batch are those "
-            "of the former topics, whose records are gone.",
+            f"After batch {batch_id} these topics were recreated: {listed(topics)}. The offsets of the batch belong to "
+            "the former topics, whose records are gone.",
             condition="CHECKPOINT_PLACE_INVALID",
             hint="Use --at or --offsets, which read the current topics.",
             parameters={"location": snapshot.location, "batch_id": batch_id},

@@ -31,7 +31,7 @@ def compare_checksum(data: bytes, checksum: bytes) -> str:
     chunks = (len(data) + size - 1) // size
     expected = 8 + chunks * _SUM.size
     if len(checksum) != expected:
-        return f"the checksum has {len(checksum)} bytes, and that of this file would have {expected}"
+        return f"the checksum has {len(checksum)} bytes, and this file's would have {expected}"
     view = memoryview(data)
     for chunk in range(chunks):
         (kept,) = _SUM.unpack_from(checksum, 8 + chunk * _SUM.size)

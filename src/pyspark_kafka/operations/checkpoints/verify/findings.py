@@ -72,5 +72,5 @@ class Findings:
                 yield CheckpointFinding(severity, code, "", f"{count - _MAX_OF_A_KIND} more findings of this kind.")
 
     def count(self, severity: Severity) -> int:
-        """Return the number of findings of a severity, including the ones that were only counted."""
+        """Return the number of findings of a severity, including findings that were only counted."""
         return sum(count for (each, _), count in self._counts.items() if each is severity)

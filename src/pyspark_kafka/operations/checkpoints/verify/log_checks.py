@@ -194,7 +194,7 @@ class LogChecks:
                 "both-connectors",
                 OFFSETS,
                 f"Spark's own connector and pyspark-kafka have both run this query: {forms[False]} offsets have the "
-                f"form of the one, and {forms[True]} that of the other. Each continues where the other has stopped.",
+                f"form of Spark's, and {forms[True]} pyspark-kafka's. Each continues where the other has stopped.",
             )
 
     def _advice(self, batch_id: int) -> str:

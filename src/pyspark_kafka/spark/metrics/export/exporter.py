@@ -1,4 +1,4 @@
-"""All figures of this process and of those beside it, for those that show them to others."""
+"""All figures of this process and of processes beside it, for exporters."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _LOCAL = re.compile(r"local(\[|$)")
 
 
 class Processes:
-    """The counters of this process, and of those that Spark has started for it on this machine.
+    """The counters of this process, and of the processes that Spark has started for it on this machine.
 
     Safe to use from several threads.
     """

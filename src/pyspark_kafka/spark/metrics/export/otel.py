@@ -39,7 +39,7 @@ class OpenTelemetryMetrics:
         self._observation = observation
         self._lock = threading.Lock()
         self._stopped = False
-        # The families of one collection, and the names of those that were asked for.
+        # The families of one collection, and the names of the requested families.
         self._families: dict[str, Family] = {}
         self._asked: set[str] = set()
         exporter.start()

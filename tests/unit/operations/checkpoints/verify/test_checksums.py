@@ -27,9 +27,7 @@ def test_checksum_shows_each_changed_byte(data: bytes, draw: st.DataObject) -> N
 
 
 def test_checksum_of_a_longer_file_shows_that_it_was_cut_short() -> None:
-    assert compare_checksum(b"", checksum_of(b"abc")) == (
-        "the checksum has 12 bytes, and that of this file would have 8"
-    )
+    assert compare_checksum(b"", checksum_of(b"abc")) == ("the checksum has 12 bytes, and this file's would have 8")
 
 
 @given(st.binary(max_size=40))
