@@ -186,7 +186,7 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
     summary = (
         f"`{given.guarantee}`, seed {given.seed}: {len(killed)} kills in {minutes:.0f} minutes, of one query on one "
         f"checkpoint; {cluster.added} partitions added, {len(cluster.deleted)} topics deleted. {found.expected} "
-        f"records in, {found.records} out, those of deleted topics included, by {found.runs} runs: "
+        f"records in, {found.records} out, deleted topics included, by {found.runs} runs: "
         f"{found['lost']} lost, {found['duplicated']} duplicated, of which {found['read twice']} were read twice; "
         f"{found['never sent']} never sent, {found['damaged']} damaged, {found['out of order']} out of order within an "
         f"attempt; {found['gaps']} gaps in the epochs. Queries ended: {len(ended)}."
