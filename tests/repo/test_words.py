@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.pointers import REPO
-from kit.source_tree import python_files, text_of
+from kit.source_tree import PACKAGE, python_files, text_of
 
 # Pages that show what is not used.
 EXEMPT = {"docs/glossary.md", "docs/house-style.md"}
@@ -39,6 +39,13 @@ NOT_USED = {
     r"\b(?:it|they|that|which|text|value) (?:is|are) no (?:JSON|UUID|UTF|number|text|loss|error|rows?)\b": "is not",
 }
 
+# Pronouns that make a reader search for the noun. Pages and the package use none of these either.
+PRONOUNS = {
+    r"\bthose (?:of|that)\b": "the noun again, or a genitive: the offsets of the other broker, partitions that moved",
+    r"(?<!\bso\W)\bthat of\b": "the noun again, or a genitive: the driver's clock",
+    r"\bthe ones? (?:that|which)\b": "the noun: the leader, the failed attempts",
+}
+
 # Pages use none of these either.
 NOT_USED_ON_PAGES = NOT_USED | {
     r"\banother one\b(?! for)": "another",
@@ -46,6 +53,9 @@ NOT_USED_ON_PAGES = NOT_USED | {
     r"\bmeanwhile\b": "in the meantime",
     r"\bagain and again\b": "repeatedly",
 }
+
+# Its entries are history, and are not rewritten.
+CHANGELOG = "CHANGELOG.md"
 
 # A comment, or a string of one or of several lines.
 _PROSE = re.compile(r"""#.*|(\"{3}|'{3})(?:\\[\s\S]|[^\\])*?\1|"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*'""")
@@ -76,7 +86,7 @@ def test_pages_use_no_word_of_the_list() -> None:
     found = [
         f"{name}:{word}"
         for name in sorted(pages.keys() - EXEMPT)
-        for word in find(pages[name].read_text(), NOT_USED_ON_PAGES)
+        for word in find(pages[name].read_text(), NOT_USED_ON_PAGES | (PRONOUNS if name != CHANGELOG else {}))
     ]
     assert len(pages) > len(EXEMPT)
     assert not found, "\n".join(found)
@@ -86,6 +96,12 @@ def test_source_files_use_no_word_of_the_list() -> None:
     """Their docstrings, comments and texts; but for the list itself."""
     files = [path for path in python_files() if path != Path(__file__)]
     found = [f"{path.relative_to(REPO)}:{word}" for path in files for word in find(prose_of(text_of(path)))]
+    assert not found, "\n".join(found)
+
+
+def test_source_files_of_the_package_repeat_the_noun() -> None:
+    files = python_files(PACKAGE)
+    found = [f"{path.relative_to(REPO)}:{word}" for path in files for word in find(prose_of(text_of(path)), PRONOUNS)]
     assert not found, "\n".join(found)
 
 
@@ -117,3 +133,22 @@ def test_the_list_finds_what_it_names(sentence: str) -> None:
 @pytest.mark.parametrize("sentence", ["The broker gives up.", "`give` in code", "```\ngive\n```", "so that"])
 def test_the_list_leaves_the_rest_alone(sentence: str) -> None:
     assert find(sentence) == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "the offsets of this broker and those\nof the other",
+        "Partitions are left out, but for those that moved.",
+        "The clock is behind that of the driver.",
+        "The id is not the one that was read.",
+        "Values have the ones which the schema names.",
+    ],
+)
+def test_the_list_finds_pronouns_far_from_their_noun(sentence: str) -> None:
+    assert find(sentence, PRONOUNS)
+
+
+@pytest.mark.parametrize("sentence", ["so that of two drivers one stops", "so\nthat of two", "those partitions"])
+def test_the_list_leaves_other_pronouns_alone(sentence: str) -> None:
+    assert find(sentence, PRONOUNS) == []
