@@ -83,6 +83,7 @@
 | the Python files of the repository, their texts and syntax trees | `source_tree.py` |
 | how much work a call is | `costs.py` |
 | the calls and requests of one turn of a continuous read and write | `cycle.py` |
+| the calls of a micro-batch in Kafka's source and sink | `batch_costs.py` |
 | a part of a page that a program writes, a table for it | `marked_page.py` |
 | the programs and commands of a guide | `pages.py` |
 | ways to log in, and what is done with them | `security_matrix.py` |
