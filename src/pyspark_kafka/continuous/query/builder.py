@@ -171,7 +171,8 @@ class ContinuousFrame(FramePlan, SparkNames):
             func: `(rows, state) -> rows`; None for no rows. `state.get(keys)` returns a batch of values, a row for each
                 key; `state.update(keys, column=array, …)` sets them; `state.remove(keys)` removes them.
             schema: the columns of the batches that it returns.
-            state_schema: the columns of a value: booleans, integers, floats, dates, timestamps, strings, binaries.
+            state_schema: the columns of a value: booleans, integers, floats, decimals, dates, timestamps, strings,
+                binaries.
             ttl: the time for which a value stays after its last update, such as "1 hour", by the clocks of the
                 executors; None keeps it until it is removed.
             timeMode: the clock of the timers: "ProcessingTime" for the clock of the executor, "EventTime" for the

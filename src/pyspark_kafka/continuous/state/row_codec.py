@@ -24,6 +24,8 @@ _FORMATS = {
     pa.uint64(): "Q",
     pa.float32(): "f",
     pa.float64(): "d",
+    # Decimals.
+    pa.binary(16): "16s",
 }
 
 
@@ -34,7 +36,7 @@ class RowCodec:
     each text. The number has 1 byte for up to 8 columns, otherwise 8.
 
     Args:
-        schema: up to 64 columns: booleans, integers, floats, dates, timestamps, strings, binaries.
+        schema: up to 64 columns: booleans, integers, floats, decimals, dates, timestamps, strings, binaries.
 
     Raises:
         SchemaError: a column has another type, or there are none or too many.
@@ -53,7 +55,7 @@ class RowCodec:
 
     def encode(self, columns: Sequence[pa.Array]) -> list[bytes]:
         """Return the bytes of each row. The columns have the types of the schema."""
-        stored = [column.cast(kind) for column, kind in zip(columns, self._stored, strict=True)]
+        stored = [_cast(column, kind) for column, kind in zip(columns, self._stored, strict=True)]
         nulls = [0] * len(stored[0])
         for number, column in enumerate(stored):
             if column.null_count:
@@ -88,20 +90,30 @@ class RowCodec:
                 at += _LENGTH.size + length
                 columns[number].append(None if nulls >> number & 1 else row[at - length : at])
         arrays = [
-            pa.array(column, stored).cast(field.type)
+            _cast(pa.array(column, stored), field.type)
             for column, stored, field in zip(columns, self._stored, self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    is_decimal = pa.types.is_decimal128(column.type) or pa.types.is_decimal128(kind)
+    return column.view(kind) if is_decimal else column.cast(kind)
+
+
 def _without_nulls(column: pa.Array) -> pa.Array:
-    return pc.fill_null(column, pa.scalar(0).cast(column.type)) if column.null_count else column
+    if not column.null_count:
+        return column
+    zero = pa.scalar(bytes(16), column.type) if column.type == pa.binary(16) else pa.scalar(0).cast(column.type)
+    return pc.fill_null(column, zero)
 
 
 def _stored_type(field: pa.Field) -> pa.DataType:
     kind = field.type
     if kind in _FORMATS:
         return kind
+    if pa.types.is_decimal128(kind):
+        return pa.binary(16)
     if pa.types.is_date32(kind):
         return pa.int32()
     if pa.types.is_timestamp(kind):
@@ -115,6 +127,6 @@ def _refused(reason: str) -> SchemaError:
     return SchemaError(
         f"The schema of a state cannot be used: {reason}. Nothing was read.",
         condition="STATE_SCHEMA_INVALID",
-        hint="Use columns of booleans, integers, floats, dates, timestamps, strings or binaries; keep other values as "
-        "JSON in a string.",
+        hint="Use columns of booleans, integers, floats, decimals, dates, timestamps, strings or binaries; keep other "
+        "values as JSON in a string.",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ _MAKERS: dict[pa.DataType, Any] = {
     pa.uint64(): lambda r: r.choice([0, 2**64 - 1]),
     pa.float32(): lambda r: float(r.randint(-1000, 1000)),
     pa.float64(): lambda r: r.choice([0.1, -1e300, float("inf")]),
+    pa.decimal128(38, 2): lambda r: Decimal(r.randint(-(10**37), 10**37)) / 100,
     pa.date32(): lambda r: dt.date(1900, 1, 1) + dt.timedelta(days=r.randint(0, 100_000)),
     pa.timestamp("us", "UTC"): lambda r: (
         dt.datetime(1960, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(microseconds=r.randint(0, 10**16))
@@ -63,7 +65,7 @@ def test_key_without_a_value_is_null_in_every_column() -> None:
         pa.schema([]),
         pa.schema([(str(number), pa.int8()) for number in range(65)]),
         pa.schema([("list", pa.list_(pa.int8()))]),
-        pa.schema([("decimal", pa.decimal128(10, 2))]),
+        pa.schema([("decimal", pa.decimal256(40, 2))]),
     ],
 )
 def test_schema_that_cannot_be_kept_is_refused(schema: pa.Schema) -> None:
