@@ -201,7 +201,7 @@ class ContinuousFrame(FramePlan, SparkNames):
         made, kept = as_arrow_schema(schema), as_arrow_schema(state_schema)
         RowCodec(kept)
         mode = time_mode(timeMode, self.watermark, self.schema, handleExpiredTimer, handleLateRows)
-        ttl_ms, key = interval_ms(ttl) if ttl is not None else 0, func.key if isinstance(func, FirstRows) else None
+        ttl_ms, key = interval_ms(ttl) if ttl is not None else 0, func.key_text if isinstance(func, FirstRows) else None
         return self._with(MapWithState(func, made, kept, ttl_ms, mode, key), made)
 
     def withWatermark(self, eventTime: str, delayThreshold: str) -> ContinuousFrame:

@@ -21,6 +21,7 @@ def time_mode(
     schema: pa.Schema,
     expired: Callable[..., Any] | None,
     late: Callable[..., Any] | None,
+    last_times: Callable[[pa.RecordBatch], pa.Array] | None = None,
 ) -> TimeMode | None:
     """Return the time of a step; None if it has no timers.
 
@@ -30,6 +31,7 @@ def time_mode(
         schema: of the rows that the step gets.
         expired: the function of timers.
         late: the function of late rows.
+        last_times: of `TimeMode`.
 
     Raises:
         OptionError: the mode is unknown, or a function or the watermark is missing for it, or has no meaning with it.
@@ -64,7 +66,7 @@ def time_mode(
         )
     event_time, delay_ms = watermark
     check_event_time(event_time, schema)
-    return TimeMode(expired, event_time, delay_ms, late)
+    return TimeMode(expired, event_time, delay_ms, late, last_times)
 
 
 def check_event_time(name: str, schema: pa.Schema) -> None:

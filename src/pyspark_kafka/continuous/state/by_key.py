@@ -134,7 +134,16 @@ class StateByKey:
 
         Source: Spark `TimerValues.getCurrentWatermarkInMs`.
         """
-        return self._timed("getCurrentWatermarkInMs").watermark_ms or 0
+        return self.watermark_ms or 0
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """The watermark, in milliseconds since 1970; None until the first rows have passed.
+
+        Raises:
+            SchemaError: the step has no time mode.
+        """
+        return self._timed("getCurrentWatermarkInMs").watermark_ms
 
     def _timed(self, method: str) -> StepTime:
         if self._time is None:

@@ -97,9 +97,14 @@ class StepTime:
         self._held.difference_update(timers)
         self._timers().remove(timers)
 
-    def split(self, rows: pa.RecordBatch, event_time: str) -> SplitRows:
-        """Split rows by the watermark of their key group: a row below it is late, and so is a row without a time."""
-        times, watermark = milliseconds(rows.column(event_time)), self.watermark_ms
+    def split(self, rows: pa.RecordBatch, times: pa.Array) -> SplitRows:
+        """Split rows by the watermark of their key group: a row below it is late, and so is a row without a time.
+
+        Args:
+            rows: of the key group.
+            times: of each row, in milliseconds since 1970.
+        """
+        watermark = self.watermark_ms
         on_time = times.is_valid() if watermark is None else pc.greater_equal(times, watermark).fill_null(False)
         if on_time.true_count == rows.num_rows:
             return SplitRows(rows, rows.slice(0, 0))

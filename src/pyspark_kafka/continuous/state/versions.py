@@ -127,17 +127,17 @@ class StateVersions:
         return StateVersions(tuple(schemas), _heads(parsed.get("heads")), gone)
 
 
-def schema_text(schema: pa.Schema, ttl_ms: int, key: pa.Schema | None = None) -> str:
+def schema_text(schema: pa.Schema, ttl_ms: int, key: str | None = None) -> str:
     """Return what must be the same in the next run.
 
     Args:
         schema: the columns of a state.
         ttl_ms: whether its values have an age.
-        key: the columns of which keys are made: keys of other columns are other bytes, and nobody would find them.
+        key: what keys are made of: keys of other columns are other bytes, and nobody would find them.
     """
-    text = _columns(schema)
+    text = columns_text(schema)
     if key is not None:
-        text += f" by {_columns(key)}"
+        text += f" by {key}"
     return f"{text}; with age" if ttl_ms else text
 
 
@@ -146,7 +146,8 @@ def fingerprint_of(schemas: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(schemas).encode()).hexdigest()[:12]
 
 
-def _columns(schema: pa.Schema) -> str:
+def columns_text(schema: pa.Schema) -> str:
+    """Return names and types of columns."""
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pyspark_kafka.continuous.state.row_codec import RowCodec
 from pyspark_kafka.continuous.state.timers import MAX_TIME_MS, milliseconds
+from pyspark_kafka.continuous.state.versions import columns_text
 
 if TYPE_CHECKING:
     from pyspark_kafka.continuous.state.by_key import StateByKey
@@ -59,6 +60,11 @@ class FirstRows:
     def forget(self, timers: pa.RecordBatch, state: StateByKey) -> None:
         """Remove the values of keys: the next row of each passes."""
         state.remove(timers.column("key"))
+
+    @property
+    def key_text(self) -> str:
+        """Return what keys are made of."""
+        return columns_text(self.key)
 
     @cached_property
     def _codec(self) -> RowCodec:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.step_time import StepTime
+from pyspark_kafka.continuous.state.timers import milliseconds
 from pyspark_kafka.continuous.state.versions import schema_text
 from pyspark_kafka.errors import ContinuousQueryError, SchemaError, described
 
@@ -92,12 +93,18 @@ class TimeMode:
         event_time: the column with the time of a row; empty for the clock of the executor.
         delay_ms: how far a row may be behind the newest row of its key group; None for the clock.
         late: the function of rows that are later; None for the clock.
+        last_times: the greatest watermark at which a row is not late, in milliseconds since 1970; None for its time.
     """
 
     expired: Callable[[pa.RecordBatch, StateByKey], pa.RecordBatch | None]
     event_time: str | None = None
     delay_ms: int | None = None
     late: Callable[[pa.RecordBatch], pa.RecordBatch | None] | None = None
+    last_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+
+    def times_of(self, rows: pa.RecordBatch, event_time: str) -> pa.Array:
+        """Return the times, in milliseconds since 1970, at which rows are late if the watermark is above them."""
+        return milliseconds(rows.column(event_time)) if self.last_times is None else self.last_times(rows)
 
     @property
     def text(self) -> str:
@@ -115,7 +122,7 @@ class MapWithState:
         state_schema: the columns of a value.
         ttl_ms: after how long without an update a value is gone, in milliseconds; 0 for never.
         time_mode: whether it has timers, and which clock they wait for.
-        key: the columns of which the function makes keys; None if it takes keys as they are.
+        key: what the function makes keys of, as text; None if it takes keys as they are.
         state: its state, in a task; None elsewhere.
         time: its timers and watermarks, in a task that has them.
     """
@@ -125,7 +132,7 @@ class MapWithState:
     state_schema: pa.Schema
     ttl_ms: int
     time_mode: TimeMode | None = None
-    key: pa.Schema | None = None
+    key: str | None = None
     state: StateByKey | None = None
     time: StepTime | None = None
 
@@ -151,7 +158,7 @@ class MapWithState:
             if mode is None or time is None or mode.event_time is None:
                 yield from self._looked_at(self.function, self.function(batch, state))
                 continue
-            rows = time.split(batch, mode.event_time)
+            rows = time.split(batch, mode.times_of(batch, mode.event_time))
             if rows.late.num_rows and mode.late is not None:
                 yield from self._looked_at(mode.late, mode.late(rows.late))
             if rows.on_time.num_rows:

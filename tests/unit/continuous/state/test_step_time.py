@@ -15,8 +15,10 @@ from pyspark_kafka.continuous.state import lane_state, step_time
 from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.step_time import StepTime
+from pyspark_kafka.continuous.state.timers import milliseconds
 from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.errors import SchemaError, StateError
+from pyspark_kafka.toolkit import SplitRows
 
 KEYS = pa.array([b"a", b"b"])
 
@@ -218,17 +220,21 @@ def rows(*times: int | None, unit: str | None = None) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"t": pa.array([None if t is None else t * factor for t in times], kind)})
 
 
+def split(lane: Lane, given: pa.RecordBatch) -> SplitRows:
+    return lane.time.split(given, milliseconds(given.column("t")))
+
+
 @pytest.mark.parametrize("unit", [None, "ms", "us"])
 def test_watermark_is_the_newest_time_less_the_delay(open_lane: Callable[..., Lane], unit: Any) -> None:
     lane = open_lane(delay_ms=10)
     assert lane.state.getCurrentWatermarkInMs() == 0
-    assert lane.time.split(rows(1, None, unit=unit), "t").late.equals(rows(None, unit=unit))
+    assert split(lane, rows(1, None, unit=unit)).late.equals(rows(None, unit=unit))
     lane.time.advance(rows(50, 70, None, unit=unit), "t")
     lane.time.advance(rows(60, unit=unit), "t")
     assert lane.state.getCurrentWatermarkInMs() == 60
-    split = lane.time.split(rows(60, 59, 61, None, unit=unit), "t")
-    assert split.on_time.equals(rows(60, 61, unit=unit))
-    assert split.late.equals(rows(59, None, unit=unit))
+    found = split(lane, rows(60, 59, 61, None, unit=unit))
+    assert found.on_time.equals(rows(60, 61, unit=unit))
+    assert found.late.equals(rows(59, None, unit=unit))
     lane.time.advance(rows(None, unit=unit), "t")
     assert lane.state.getCurrentWatermarkInMs() == 60
 
