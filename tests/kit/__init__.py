@@ -45,6 +45,7 @@
 | the same with transactions, without Kafka | `fakes/simulated_transactions.py` |
 | the same with state, without Kafka | `fakes/simulated_state.py` |
 | the same with timers, without Kafka | `fakes/simulated_timers.py` |
+| a lane with an aggregation in windows; the same in plain Python | `windowed.py` |
 | micro-batches whose tasks publish, without Spark and Kafka | `fakes/simulated_task_commits.py` |
 | the log of a partition in both of them, record batches for it | `fakes/logs.py` |
 | a schema registry with Confluent's API that misbehaves | `fakes/schema_registry.py` |

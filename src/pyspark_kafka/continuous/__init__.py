@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.query.handle import ContinuousQuery
     from pyspark_kafka.continuous.query.streams import STREAMS as streams  # noqa: N811 - as `spark.streams`
     from pyspark_kafka.continuous.query.terminal import ProgressLine
+    from pyspark_kafka.continuous.query.windows import session_window, window
 
-__all__ = ["read", "show", "streams"]
+__all__ = ["read", "session_window", "show", "streams", "window"]
 
 
 def read(spark: SparkSession) -> ContinuousReader:
@@ -65,9 +66,13 @@ def show(query: ContinuousQuery, console: Console | None = None) -> ProgressLine
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Return `streams`: the continuous queries of this process, with the methods of `spark.streams`."""
-        if name != "streams":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from pyspark_kafka.continuous.query.streams import STREAMS  # noqa: PLC0415 - see above
+        """Return `streams`, the queries of this process as `spark.streams` has them, or one of the windows."""
+        if name == "streams":
+            from pyspark_kafka.continuous.query.streams import STREAMS  # noqa: PLC0415 - see above
 
-        return STREAMS
+            return STREAMS
+        if name in ("window", "session_window"):
+            from pyspark_kafka.continuous.query import windows  # noqa: PLC0415 - see above
+
+            return getattr(windows, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,11 +13,13 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark_kafka.connector import SupportsRead, Table, TableCapability
 from pyspark_kafka.continuous.query.arguments import as_arrow_schema, interval_ms, table_of, text_of
 from pyspark_kafka.continuous.query.frame_plan import FramePlan
-from pyspark_kafka.continuous.query.spark_names import FRAME_HINTS, READER_HINTS, SparkNames
+from pyspark_kafka.continuous.query.spark_names import FRAME_HINTS, GROUP_HINTS, READER_HINTS, SparkNames
 from pyspark_kafka.continuous.query.time_modes import check_event_time, time_mode
+from pyspark_kafka.continuous.query.windows import aggregates_of, grouping_of
 from pyspark_kafka.continuous.query.writer import ContinuousWriter
 from pyspark_kafka.continuous.state.row_codec import RowCodec
 from pyspark_kafka.continuous.task.first_rows import FirstRows
+from pyspark_kafka.continuous.task.session_rows import SessionRows
 from pyspark_kafka.continuous.task.stages import (
     MapBatches,
     MapInArrow,
@@ -27,6 +29,8 @@ from pyspark_kafka.continuous.task.stages import (
     Where,
     check_expression,
 )
+from pyspark_kafka.continuous.task.window_times import TimeWindow
+from pyspark_kafka.continuous.task.windowed_rows import WindowedRows
 from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError
 
 if TYPE_CHECKING:
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.continuous.query.arguments import Schema
     from pyspark_kafka.continuous.state.by_key import StateByKey
+    from pyspark_kafka.continuous.task.row_groups import Grouping
+    from pyspark_kafka.continuous.task.window_times import SessionWindow
 
     ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -117,6 +123,58 @@ class ContinuousReader(SparkNames):
         return ContinuousFrame(self._spark, table, self._options.copy(), schema, loaded=schema)
 
 
+class ContinuousGroups(SparkNames):
+    """The groups of rows of a continuous query.
+
+    Args:
+        frame: the rows.
+        grouping: the columns of the groups.
+
+    Source: Spark `GroupedData`.
+    """
+
+    _hints = GROUP_HINTS
+
+    def __init__(self, frame: ContinuousFrame, grouping: Grouping) -> None:
+        self._frame, self._grouping = frame, grouping
+
+    def agg(
+        self,
+        *,
+        handleLateRows: Callable[[pa.RecordBatch], pa.RecordBatch | None],
+        **aggregates: tuple[str, str],
+    ) -> ContinuousFrame:
+        """Aggregate the rows of each group, and return it once: when the watermark has reached the end of its window.
+
+        The result has the columns of `groupBy`, with the window as a struct of start and end, and the aggregates.
+
+        Args:
+            handleLateRows: `(rows) -> rows`, with the columns of the result; None for no rows. It gets the rows whose
+                windows have all ended, and rows without a time. `lambda rows: None` drops them, as Spark does.
+            aggregates: for each column of the result a column of the rows and one of count, sum, min, max, avg and
+                mean: `n=("*", "count"), total=("amount", "sum")`. Types and nulls are as in Spark.
+
+        Raises:
+            CapabilityError: the step comes after one of `mapInArrow`, which may hold rows back.
+            SchemaError: an aggregate cannot be computed, none was named, or a column has a type that cannot be kept.
+
+        Source: Spark `GroupedData.agg`.
+        """
+        grouping, frame = self._grouping, self._frame
+        found = aggregates_of(aggregates, frame.schema, grouping)
+        RowCodec(grouping.key_schema)
+        window = grouping.window
+        function: WindowedRows | SessionRows
+        if isinstance(window, TimeWindow):
+            function = WindowedRows(window, grouping, found)
+        else:
+            function = SessionRows(window, grouping, found)
+        mode = time_mode("EventTime", frame.watermark, frame.schema, function.close, handleLateRows, window.last_times)
+        return frame._with_state(  # noqa: SLF001 - the groups are a part of the frame
+            MapWithState(function, function.schema, function.state_schema, 0, mode, function.key_text)
+        )
+
+
 class ContinuousFrame(FramePlan, SparkNames):
     """Rows of a continuous query, as a plan: every method returns a new one, and nothing runs before `start`."""
 
@@ -191,18 +249,11 @@ class ContinuousFrame(FramePlan, SparkNames):
 
         Source: Spark `transformWithState`, `TTLConfig`, `StatefulProcessor.handleExpiredTimer`.
         """
-        if any(isinstance(step, MapInArrow) for step in self.steps):
-            raise CapabilityError(
-                "mapWithState() comes after mapInArrow(), whose function may hold rows back: nobody knows to which "
-                "partition its batches belong.",
-                condition="STATE_AFTER_MAP_IN_ARROW",
-                hint="Call mapWithState() first, or use mapBatches() before it.",
-            )
-        made, kept = as_arrow_schema(schema), as_arrow_schema(state_schema)
-        RowCodec(kept)
         mode = time_mode(timeMode, self.watermark, self.schema, handleExpiredTimer, handleLateRows)
-        ttl_ms, key = interval_ms(ttl) if ttl is not None else 0, func.key_text if isinstance(func, FirstRows) else None
-        return self._with(MapWithState(func, made, kept, ttl_ms, mode, key), made)
+        ttl_ms = interval_ms(ttl) if ttl is not None else 0
+        return self._with_state(
+            MapWithState(func, as_arrow_schema(schema), as_arrow_schema(state_schema), ttl_ms, mode)
+        )
 
     def withWatermark(self, eventTime: str, delayThreshold: str) -> ContinuousFrame:
         """Set the time of a row for steps of `mapWithState` with `timeMode="EventTime"`.
@@ -247,14 +298,26 @@ class ContinuousFrame(FramePlan, SparkNames):
         event_time, delay_ms = self.watermark or ("", 0)
         first = FirstRows(self._fields("dropDuplicatesWithinWatermark", subset), event_time, delay_ms)
         RowCodec(first.key)
-        return self.mapWithState(
-            first,
-            self.schema,
-            FirstRows.state_schema,
-            timeMode="EventTime",
-            handleExpiredTimer=first.forget,
-            handleLateRows=handleLateRows,
-        )
+        mode = time_mode("EventTime", self.watermark, self.schema, first.forget, handleLateRows)
+        return self._with_state(MapWithState(first, self.schema, FirstRows.state_schema, 0, mode, first.key_text))
+
+    def groupBy(self, *cols: str | TimeWindow | SessionWindow) -> ContinuousGroups:
+        """Group rows by a window of event time and other columns, for `agg`.
+
+        A group belongs to its topic-partition (its key group): let all rows of a group be in one, as Kafka's producers
+        do if the key of the record is one of the columns.
+
+        Args:
+            cols: one of `continuous.window(…)` and `continuous.session_window(…)`, and columns with types of the
+                columns of a state. Nulls are equal.
+
+        Raises:
+            OptionError: there is not one window among them, or it is of another column than the watermark.
+            SchemaError: there is no such column.
+
+        Source: Spark `DataFrame.groupBy`.
+        """
+        return ContinuousGroups(self, grouping_of(cols, self.schema, self.watermark))
 
     def where(self, condition: pc.Expression) -> ContinuousFrame:
         """Keep the rows for which an Arrow expression is true, such as `pyarrow.compute.field("value").is_valid()`.
@@ -299,6 +362,17 @@ class ContinuousFrame(FramePlan, SparkNames):
                 hint="Name columns of the input.",
             )
         return pa.schema([self.schema.field(name) for name in columns])
+
+    def _with_state(self, step: MapWithState) -> ContinuousFrame:
+        if any(isinstance(step, MapInArrow) for step in self.steps):
+            raise CapabilityError(
+                "mapWithState() comes after mapInArrow(), whose function may hold rows back: nobody knows to which "
+                "partition its batches belong.",
+                condition="STATE_AFTER_MAP_IN_ARROW",
+                hint="Call mapWithState() first, or use mapBatches() before it.",
+            )
+        RowCodec(step.state_schema)
+        return self._with(step, step.schema)
 
     def _with(self, step: Stage, schema: pa.Schema) -> ContinuousFrame:
         return replace(self, steps=(*self.steps, step), schema=schema)

@@ -50,12 +50,32 @@ FRAME_HINTS = {
         "Use mapWithState, with a function of Arrow batches and state.",
     ),
     **dict.fromkeys(
-        ("groupBy", "agg", "join", "union", "distinct", "orderBy", "limit"),
+        ("join", "union", "distinct", "orderBy", "limit"),
         _MICRO_BATCHES,
     ),
+    **dict.fromkeys(("agg", "groupby", "groupingSets", "cube", "rollup"), "Use groupBy, with a window."),
     "dropDuplicates": "Use dropDuplicatesWithinWatermark.",
     "columns": "Use schema.names.",
     "printSchema": "Use schema.",
+}
+GROUP_HINTS = {
+    **dict.fromkeys(
+        ("count", "sum", "min", "max", "avg", "mean"),
+        'Use agg, with a column and a function for each column of the result: agg(n=("*", "count"), …).',
+    ),
+    **dict.fromkeys(
+        [
+            "apply",
+            "applyInArrow",
+            "applyInPandas",
+            "applyInPandasWithState",
+            "cogroup",
+            "transformWithState",
+            "transformWithStateInPandas",
+        ],
+        "Use mapWithState of the rows, with a function of Arrow batches and state.",
+    ),
+    "pivot": _MICRO_BATCHES,
 }
 WRITER_HINTS = {
     **dict.fromkeys(("foreach", "foreachBatch", "toTable", "partitionBy", "clusterBy"), _OWN_TABLE),

@@ -6,12 +6,13 @@ import pickle
 from typing import Any
 
 import pytest
+from pyspark.sql.group import GroupedData
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from kit.continuous import SCHEMA, FilesTable
 from pyspark_kafka import continuous
-from pyspark_kafka.continuous.query.builder import ContinuousFrame, ContinuousReader
+from pyspark_kafka.continuous.query.builder import ContinuousFrame, ContinuousGroups, ContinuousReader
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.continuous.query.writer import ContinuousWriter
 
@@ -21,6 +22,7 @@ FRAME = ContinuousFrame(NO_SESSION, FilesTable(), {}, SCHEMA)
 MADE: dict[Any, Any] = {
     ContinuousReader: continuous.read(NO_SESSION),
     ContinuousFrame: FRAME,
+    ContinuousGroups: FRAME.withWatermark("n", "1 second").groupBy(continuous.window("n", "1 second"), "file"),
     ContinuousWriter: FRAME.writeStream,
 }
 
@@ -31,7 +33,7 @@ def names_of(kind: type) -> set[str]:
 
 @pytest.mark.parametrize(
     ("ours", "sparks"),
-    [(ContinuousReader, DataStreamReader), (ContinuousWriter, DataStreamWriter)],
+    [(ContinuousReader, DataStreamReader), (ContinuousWriter, DataStreamWriter), (ContinuousGroups, GroupedData)],
 )
 def test_every_name_of_sparks_is_there_or_has_a_hint(ours: Any, sparks: type) -> None:
     missing = names_of(sparks) - names_of(ours)

@@ -1,0 +1,119 @@
+"""The functions of an aggregation in windows of one length: open windows are state, each with a timer. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_kafka.continuous.task.partial_aggregates import ROWS
+from pyspark_kafka.continuous.task.window_times import TimeWindow, closing_ms, microseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.continuous.state.by_key import StateByKey
+    from pyspark_kafka.continuous.task.partial_aggregates import Aggregates
+    from pyspark_kafka.continuous.task.row_groups import Grouping
+
+_START, _IS_IN_FIRST, _NUMBER = "start", "is in first", "number"
+
+
+@dataclass(frozen=True)
+class WindowedRows:
+    """Aggregates rows by window and other columns, and returns a window once the watermark has reached its end.
+
+    The key of the state is the start of the window with the other columns. The timer is set with the first row.
+
+    Runs on: executor; pickles until the first call.
+
+    Attributes:
+        window: the window.
+        grouping: the columns of the groups.
+        aggregates: the aggregates.
+
+    Source: Spark `TimeWindowing`, `StateStoreSaveExec` in append mode.
+    """
+
+    window: TimeWindow
+    grouping: Grouping
+    aggregates: Aggregates
+
+    @property
+    def key_text(self) -> str:
+        """Return what keys are made of."""
+        return self.grouping.text
+
+    @property
+    def state_schema(self) -> pa.Schema:
+        """The columns of a value."""
+        return pa.schema(self.aggregates.fields)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return pa.schema([*self.grouping.fields, *(each.field for each in self.aggregates.aggregates)])
+
+    def __call__(self, rows: pa.RecordBatch, state: StateByKey) -> None:
+        """Add rows to their open windows. Each row has at least one."""
+        table = self._by_window(self._by_last_window(rows), state.watermark_ms)
+        starts, *keys = (table.column(name).combine_chunks() for name in [_START, *self._names])
+        encoded = pa.array(self.grouping.codec.encode([starts, *keys]), pa.binary())
+        known = state.get(encoded)
+        is_new = known.column(ROWS).is_null()
+        names = self.aggregates.names
+        merged = pa.table([pa.array(range(len(encoded)), pa.int64()), *(table.column(name) for name in names)],
+                          [_NUMBER, *names])  # fmt: skip
+        if is_new.true_count < len(encoded):
+            numbered = pa.table([merged.column(_NUMBER), *known.columns], [_NUMBER, *names]).filter(pc.invert(is_new))
+            merged = self.aggregates.merged(pa.concat_tables([merged, numbered]), [_NUMBER])
+        state.update(encoded, **{name: merged.column(name) for name in names})
+        closing = closing_ms(pc.add(starts, self.window.duration_us))
+        state.registerTimer(encoded.filter(is_new), closing.filter(is_new))
+
+    def close(self, timers: pa.RecordBatch, state: StateByKey) -> pa.RecordBatch:
+        """Return windows whose end the watermark has reached, and forget them."""
+        encoded = timers.column("key")
+        kept = state.get(encoded)
+        state.remove(encoded)
+        starts, *keys = self.grouping.codec.decode(encoded.to_pylist()).columns
+        ends = pc.add(starts, self.window.duration_us)
+        columns = [*self.grouping.columns(starts, ends, keys), *self.aggregates.results(kept)]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    @property
+    def _names(self) -> Sequence[str]:
+        """Names of the other columns that are no names of parts."""
+        return [f"key {number}" for number in range(len(self.grouping.keys))]
+
+    def _by_last_window(self, rows: pa.RecordBatch) -> pa.Table:
+        """Return the parts of rows that belong to the same windows, with the start of the last one of these."""
+        window, times = self.window, rows.column(self.window.column)
+        starts = window.last_starts(times)
+        names, columns = [_START, *self._names], [starts, *self.grouping.keys_of(rows)]
+        if window.duration_us % window.slide_us:
+            # The first of the windows ends within a slide.
+            first_end = pc.add(starts, window.duration_us % window.slide_us)
+            names.append(_IS_IN_FIRST)
+            columns.append(pc.less(microseconds(times), first_end))
+        table = pa.table([*columns, *self.aggregates.of_rows(rows)], [*names, *self.aggregates.names])
+        return self.aggregates.merged(table, names)
+
+    def _by_window(self, table: pa.Table, watermark_ms: int | None) -> pa.Table:
+        """Return the parts of open windows."""
+        window = self.window
+        if window.overlapping == 1:
+            return table
+        last, of_windows = table.column(_START), []
+        for number in range(window.overlapping):
+            starts = pc.subtract(last, number * window.slide_us)
+            found = table.set_column(table.column_names.index(_START), _START, starts)
+            if number == window.overlapping - 1 and window.duration_us % window.slide_us:
+                found = found.filter(table.column(_IS_IN_FIRST))
+            if watermark_ms is not None:
+                closing = closing_ms(pc.add(found.column(_START), window.duration_us))
+                found = found.filter(pc.greater(closing, watermark_ms))
+            of_windows.append(found)
+        return self.aggregates.merged(pa.concat_tables(of_windows), [_START, *self._names])
