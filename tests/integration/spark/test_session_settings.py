@@ -22,14 +22,16 @@ def test_settings_that_a_block_changes_are_put_back(spark: SparkSession) -> None
     assert [spark.conf.get(name) for name in (_OF_THE_RUN, _OF_SPARK)] == before == ["2", "false"]
 
 
-def test_session_is_active_again_after_a_block_that_has_used_another_one(spark: SparkSession) -> None:
+def test_session_is_active_for_a_block_only_also_after_use_of_another_one(spark: SparkSession) -> None:
     other = spark.newSession()
     with session_kept(spark):
+        assert active_beside(spark) == spark._jsparkSession
         assert other.createDataFrame([(1,)], "n INT").count() == 1
         assert active_beside(spark) == other._jsparkSession
-    assert active_beside(spark) == spark._jsparkSession
+    assert (active_beside(spark), SparkSession.getActiveSession()) == (None, None)
 
 
 def active_beside(session: Any) -> Any:
-    """Return the active session of Spark itself, not of PySpark."""
-    return session._get_j_spark_session_class(session._jvm).getActiveSession().get()
+    """Return the active session of Spark itself, not of PySpark; None without one."""
+    active = session._get_j_spark_session_class(session._jvm).getActiveSession()
+    return active.get() if active.isDefined() else None
