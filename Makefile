@@ -191,7 +191,7 @@ bench:  ## Measure, 10 minutes (30 beside the JVM connector of JVM_JARS=director
 	.venv-bench/bin/python bench/run.py --cases '$(CASES)' $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 bench-decoders:  ## Measure the decoders of typed values alone, 1 minute; ARGS="--only json-flat" for some
-	@$(prepare) .venv-bench --group test --with 'pyspark==4.2.0'
+	@$(prepare) .venv-bench --group test --with 'pyspark==4.2.0' --with 'polars>=1.30,<3' --with 'duckdb>=1.3,<3'
 	.venv-bench/bin/python bench/decoders.py $(ARGS)
 
 bench-typed:  ## Measure typed columns in JSON, Avro, Protobuf; JVM_JARS=directory also has the jars of spark-avro and spark-protobuf

@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf import message_factory
 from grpc_tools import protoc
+from json_readers import JsonReaders
 
 from pyspark_kafka.formats.column_decoder import ColumnDecoder
 from pyspark_kafka.formats.column_format import ColumnFormat
@@ -190,7 +191,8 @@ class Case:
         registry: the schemas of their writers.
         values: the values, none bad.
         faults: by name, what makes a value bad.
-        beside: by name, what a library does with the same values, one at a time, without Arrow.
+        beside: by name, what a library does with the same values, one at a time, without Arrow. Readers of JSON into
+            columns leave out maps.
     """
 
     column: ColumnFormat
@@ -215,6 +217,7 @@ def json_case(shape: str, count: int) -> Case:
     beside: dict[str, Callable[[], object]] = {
         "json.loads": lambda: [json.loads(each) for each in values],
         "msgspec": lambda: [decoder.decode(each) for each in values],
+        **JsonReaders(SHAPES[shape], values).works(),
     }
     faults = {"cut": _cut, "type": lambda value: value.replace(*wrong)}
     return Case(ColumnFormat("json", "none", SHAPES[shape]), None, values, faults, beside)
