@@ -18,6 +18,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from kit import security_matrix
+from kit.fixtures.spark import session_kept
 from kit.independent_client import Record, await_committed, produce
 from kit.programs.matrix_client import MatrixClient
 from kit.security_matrix import CASES, CONNECT, KERBEROS, VALUES, Case, Task
@@ -76,7 +77,8 @@ def test_case_of_the_matrix_works(tmp_path: Path, request: pytest.FixtureRequest
     elif case.session:
         session: SparkSession = request.getfixturevalue("spark")
         cloudpickle.register_pickle_by_value(security_matrix)  # type: ignore[no-untyped-call]
-        case.use.run(replace(task, session=session))
+        with session_kept(session):
+            case.use.run(replace(task, session=session))
     else:
         case.use.run(task)
     if case.use.writes:
