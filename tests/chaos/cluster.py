@@ -35,7 +35,7 @@ from pyspark_kafka.testing.broker_config import HOST, BrokerAddress, parse_clust
 
 REPLICAS = 3
 MIN_IN_SYNC = 2
-SETTLED_WITHIN_S = 120.0
+SETTLED_WITHIN_S = 300.0
 _CONTROLLER_ID = 100
 _PREFERRED = 0
 _ADMIN_TIMEOUT_MS = 10_000
