@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql.datasource import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+_CHECKPOINT = "checkpointLocation"
 _LOGGED_NOTES: set[str] = set()
 
 
@@ -131,7 +132,7 @@ class TableDataSource(DataSource):
         try:
             asked = arrow_schema(schema)
             scan = _scan(self._scan_builder(asked, TableCapability.MICRO_BATCH_READ, "spark.readStream"), asked)
-            stream = scan.toMicroBatchStream(self.options.get("checkpointLocation"))
+            stream = scan.toMicroBatchStream(self._located().get(_CHECKPOINT))
             check_instance(stream, MicroBatchStream, scan, "toMicroBatchStream")
             log_as_spark(f"planning a streaming read of {scan.description()}")
             # Spark builds a second reader, only to pickle it.
@@ -187,7 +188,17 @@ class TableDataSource(DataSource):
         from pyspark_kafka.connector.engine.checks import check_instance
 
         table = self.table()
-        return check_instance(table.schema(self.options), pa.Schema, table, "schema")
+        return check_instance(table.schema(self._located()), pa.Schema, table, "schema")
+
+    def _located(self) -> Mapping[str, str]:
+        """Return the options, with the location of the checkpoint as Spark reads it."""
+        if _CHECKPOINT not in self.options:
+            return self.options
+        from pyspark.sql.datasource import CaseInsensitiveDict
+
+        from pyspark_kafka.checkpoint.default_file_system import on_default_file_system
+
+        return CaseInsensitiveDict({**self.options, _CHECKPOINT: on_default_file_system(self.options[_CHECKPOINT])})
 
     def _scan_builder(self, asked: pa.Schema, capability: TableCapability, call: str) -> ScanBuilder:
         from pyspark_kafka.connector import ScanBuilder, SupportsPushDownRequiredColumns, SupportsRead
@@ -196,7 +207,9 @@ class TableDataSource(DataSource):
         from pyspark_kafka.spark.compat import arrow_schema, spark_schema
 
         table = self._capable(SupportsRead, capability, call)
-        builder: ScanBuilder = check_instance(table.newScanBuilder(self.options), ScanBuilder, table, "newScanBuilder")
+        builder: ScanBuilder = check_instance(
+            table.newScanBuilder(self._located()), ScanBuilder, table, "newScanBuilder"
+        )
         if isinstance(builder, SupportsPushDownRequiredColumns):
             builder.pruneColumns(asked)
         elif not asked.equals(own := arrow_schema(spark_schema(self._schema()))):
@@ -213,7 +226,7 @@ class TableDataSource(DataSource):
         from pyspark_kafka.spark.compat import schema_to_write
 
         table = self._capable(SupportsWrite, capability, call)
-        info = LogicalWriteInfo(self.options, schema_to_write(schema))
+        info = LogicalWriteInfo(self._located(), schema_to_write(schema))
         builder = check_instance(table.newWriteBuilder(info), WriteBuilder, table, "newWriteBuilder")
         if overwrite:
             builder = self._truncated(builder, capability)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import CaseInsensitiveDict, DataSource
 from pyspark.sql.types import CalendarIntervalType, LongType, StringType, StructField, StructType
 
 from pyspark_kafka import as_data_source
@@ -194,3 +195,13 @@ def test_kafka_refuses_save_mode_overwrite_and_takes_complete_mode() -> None:
         'written. Hint: Use .mode("append").'
     )
     source.streamWriter(ROWS, True)
+
+
+def test_table_gets_the_checkpoint_as_spark_reads_its_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = "<configuration><property><name>fs.defaultFS</name><value>hdfs://nn</value></property></configuration>"
+    (tmp_path / "core-site.xml").write_text(settings)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    table = Target()
+    options = CaseInsensitiveDict({"checkpointLocation": "/cp", "topic": "t"})
+    as_data_source(table)(options).streamWriter(ROWS, overwrite=False)
+    assert dict(table.infos[0].options) == {"checkpointlocation": "hdfs://nn/cp", "topic": "t"}

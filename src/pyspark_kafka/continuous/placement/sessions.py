@@ -1,4 +1,4 @@
-"""The kind of a session, its ability to run a continuous query, and the address of its driver for executors."""
+"""The kind of a session, its ability to run a continuous query, its file system, the address of its driver."""
 
 from __future__ import annotations
 
@@ -52,6 +52,15 @@ def address_of_driver(spark: SparkSession) -> str:
     if is_local(spark.conf.get("spark.master", "") or ""):
         return _LOOPBACK
     return (spark.conf.get("spark.driver.host", _LOOPBACK) or _LOOPBACK).strip("[]")
+
+
+def default_file_system(spark: SparkSession) -> str | None:
+    """Return the URI of Hadoop's default file system as the JVM of the driver knows it; None on Spark Connect.
+
+    There the checkpoint belongs to the client, which has no JVM.
+    """
+    context = getattr(spark, "_jsc", None)
+    return None if context is None else str(context.hadoopConfiguration().get("fs.defaultFS"))
 
 
 def own_address_towards(host: str) -> str:

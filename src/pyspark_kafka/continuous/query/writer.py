@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.checkpoint.default_file_system import on_default_file_system
 from pyspark_kafka.connector import (
     ContinuousStream,
     LogicalWriteInfo,
@@ -22,7 +23,7 @@ from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.channel.driver_side import ALIVE_SECONDS, LOST_SECONDS
 from pyspark_kafka.continuous.channel.file_limit import file_limit, raise_file_limit, room_for_tasks
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
-from pyspark_kafka.continuous.placement.sessions import address_of_driver, check_session
+from pyspark_kafka.continuous.placement.sessions import address_of_driver, check_session, default_file_system
 from pyspark_kafka.continuous.query.arguments import KAFKA, interval_ms, table_of, text_of
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.continuous.query.runner import QueryRunner
@@ -46,6 +47,7 @@ _PAUSES = RestartPauses()
 # The epoch of a query with availableNow: the work that is repeated after a failure.
 _AVAILABLE_NOW_INTERVAL_MS = 10_000
 _MIN_LOST_SECONDS = 5.0
+_CHECKPOINT = "checkpointlocation"
 # Options of the engine, which sinks do not get.
 _ENGINE_OPTIONS = (
     "tasks",
@@ -150,7 +152,7 @@ class ContinuousWriter(SparkNames):
                 drivers that write an epoch.
         """
         frame = self._frame
-        location = self._options.get("checkpointlocation")
+        location = self._options.get(_CHECKPOINT)
         if self._table is None or location is None:
             missing = "format" if self._table is None else "checkpointLocation"
             raise OptionError(
@@ -160,13 +162,14 @@ class ContinuousWriter(SparkNames):
             )
         check_session(frame.spark)
         stages = Stages(frame.steps)
-        files = CheckpointFiles(location)
+        default = default_file_system(frame.spark)
+        files = CheckpointFiles(on_default_file_system(location, default))
         # Files that only one driver can create separate two drivers on one checkpoint.
         files.check_decides()
         epochs = EpochFiles(files)
         query_id = epochs.query_id()
-        stream, schema = self._stream(f"{files.location}/sources/0")
-        write = self._write(query_id, stream)
+        stream, schema = self._stream(f"{files.location}/sources/0", default)
+        write = self._write(query_id, stream, files.location)
         if stages.with_state:
             _check_state(stream, write, sum(len(step.kept) for step in stages.with_state))
         max_failures = self._number("maxFailures", 10_000, "3", minimum=0)
@@ -203,9 +206,12 @@ class ContinuousWriter(SparkNames):
         runner.start()
         return query
 
-    def _stream(self, location: str) -> tuple[ContinuousStream, pa.Schema]:
+    def _stream(self, location: str, default: str | None) -> tuple[ContinuousStream, pa.Schema]:
         frame = self._frame
-        builder = frame.table.newScanBuilder(frame.options)
+        options = CaseInsensitiveDict(frame.options)
+        if _CHECKPOINT in options:
+            options[_CHECKPOINT] = on_default_file_system(options[_CHECKPOINT], default)
+        builder = frame.table.newScanBuilder(options)
         if isinstance(builder, SupportsPushDownRequiredColumns):
             builder.pruneColumns(frame.used_schema)
         scan = builder.build()
@@ -216,7 +222,7 @@ class ContinuousWriter(SparkNames):
             stream.prepareForTriggerAvailableNow()
         return stream, scan.readSchema()
 
-    def _write(self, query_id: str, stream: ContinuousStream) -> StreamingWrite:
+    def _write(self, query_id: str, stream: ContinuousStream, location: str) -> StreamingWrite:
         table = self._table
         if not isinstance(table, SupportsWrite) or TableCapability.STREAMING_WRITE not in table.capabilities():
             raise CapabilityError(
@@ -227,6 +233,7 @@ class ContinuousWriter(SparkNames):
         options = CaseInsensitiveDict(
             {key: value for key, value in self._options.items() if key not in _ENGINE_OPTIONS}
         )
+        options[_CHECKPOINT] = location
         write = table.newWriteBuilder(LogicalWriteInfo(options, self._frame.schema, query_id)).build()
         made = write.toContinuous(stream, self._interval_ms)
         job = check_instance(made, StreamingWrite, write, "toContinuous")

@@ -344,7 +344,8 @@ _READ_OPTIONS: tuple[Option, ...] = (
     Option(
         "checkpointLocation",
         "The query's own `checkpointLocation`, set for the source as well, because Spark does not pass it on: a "
-        "local path, or a URI that pyarrow opens (`s3://`, `gs://`, `abfs://`, `hdfs://`). With it the source keeps "
+        "path, or a URI that pyarrow opens (`s3://`, `gs://`, `abfs://`, `hdfs://`). An absolute path is on Hadoop's "
+        "default file system if `HADOOP_CONF_DIR` is set, as in Spark; otherwise it is local. With it the source keeps "
         "where the query started, and its topics' ids, in `sources/<sourceIndex>` of the checkpoint, where Spark's "
         "own connector keeps the first of them. See [checkpoints](checkpoints.md). An exactly-once write identifies "
         "the query and its batches by the `checkpointLocation` of the writer, which therefore must be an option, not a "

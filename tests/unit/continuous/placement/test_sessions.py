@@ -1,4 +1,4 @@
-"""The address at which executors find the driver, by the kind of the session."""
+"""The address at which executors find the driver, and the file system, by the kind of the session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyspark_kafka.continuous.placement import sessions
-from pyspark_kafka.continuous.placement.sessions import address_of_driver, own_address_towards
+from pyspark_kafka.continuous.placement.sessions import address_of_driver, default_file_system, own_address_towards
 
 
 def classic(**conf: str) -> Any:
@@ -91,3 +91,11 @@ def test_address_towards_an_unknown_name_is_the_loopback(monkeypatch: pytest.Mon
     monkeypatch.setattr(Probe, "connect", refuse)
     monkeypatch.setattr(sessions, "socket", sockets([]))
     assert own_address_towards("no-such-name.invalid") == "127.0.0.1"
+
+
+def test_file_system_is_the_default_of_the_drivers_jvm() -> None:
+    context = SimpleNamespace(hadoopConfiguration=lambda: {"fs.defaultFS": "hdfs://nn"})
+    session: Any = SimpleNamespace(_jsc=context)
+    assert default_file_system(session) == "hdfs://nn"
+    # A client of Spark Connect has no JVM.
+    assert default_file_system(classic()) is None

@@ -18,7 +18,7 @@ from pyspark_kafka.connector import LogicalWriteInfo, ScanBuilder, SupportsWrite
 from pyspark_kafka.continuous.query import writer as writer_module
 from pyspark_kafka.continuous.query.arguments import interval_ms
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
-from pyspark_kafka.errors import OptionError
+from pyspark_kafka.errors import CheckpointError, OptionError
 
 _NO_SESSION: Any = SimpleNamespace(conf={}, session_id="none")
 
@@ -79,6 +79,14 @@ def test_columns_of_a_first_select_are_all_that_is_read(tmp_path: Path, monkeypa
     # Batches of Kafka are not compared with a schema.
     assert query._runner.plan.schema is None
     assert factory.schema.names == ["value", "key"]
+
+
+def test_checkpoint_without_a_scheme_is_on_the_default_file_system_of_spark(tmp_path: Path) -> None:
+    context = SimpleNamespace(hadoopConfiguration=lambda: {"fs.defaultFS": "unknown://nn"})
+    session: Any = SimpleNamespace(conf={}, session_id="none", _jsc=context)
+    writer = continuous.read(session).format(FilesTable()).option("path", "/somewhere").load().writeStream
+    with pytest.raises(CheckpointError, match=f"location unknown://nn{tmp_path} cannot be opened"):
+        writer.format(FilesTable()).option("checkpointLocation", str(tmp_path)).start()
 
 
 @pytest.fixture
