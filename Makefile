@@ -36,7 +36,7 @@ checks := types style imports commits
 unexport PYTHONDONTWRITEBYTECODE
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-interop test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -57,7 +57,7 @@ quick: lint  ## Run all checks and the tests that start nothing, in 3 minutes
 
 test-all: $(VENV)  ## Run every test, also proofs in a second variant and more examples, in 45 minutes; before a release
 	@$(side_by_side) $(checks) wheel ready
-	@$(call pytest,$(VENV),-m 'not long and not kerberos and not site' --hypothesis-profile=full)
+	@$(call pytest,$(VENV),-m 'not long and not kerberos and not site and not yarn' --hypothesis-profile=full)
 
 lint: $(VENV)  ## Run ruff, mypy, import-linter and the rules of commit messages
 	@$(side_by_side) $(checks)
@@ -135,7 +135,7 @@ audit:  ## Look for known vulnerabilities in all dependencies; needs a registry 
 test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
 	@$(call before_tests,.venv-pyspark42)
-	@$(call pytest,.venv-pyspark42,-m 'not long and not kerberos and not site')
+	@$(call pytest,.venv-pyspark42,-m 'not long and not kerberos and not site and not yarn')
 
 test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_JARS=directory has its jars
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }
@@ -143,6 +143,10 @@ test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_
 	@$(call before_tests,.venv-pyspark42)
 	@export PYSPARK_KAFKA_JVM_JARS="$$(cd '$(JVM_JARS)' && pwd)" && test -n "$$PYSPARK_KAFKA_JVM_JARS" && \
 		.venv-pyspark42/bin/python -m pytest tests/integration/spark/test_checkpoint_interop.py $(ARGS)
+
+test-yarn: $(VENV)  ## Run programs on YARN, in client and in cluster mode
+	@$(call before_tests,$(VENV))
+	@$(VENV)/bin/python -m pytest -q -m yarn tests/integration/clusters $(ARGS)
 
 test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exactly-once writes, and print what came of it
 	@$(prepare) $(VENV) --group test

@@ -14,6 +14,7 @@ from archive_classes import start_drivers_quickly
 pytest_plugins = (
     "kit.fixtures.apicurio",
     "kit.fixtures.broker",
+    "kit.fixtures.clusters",
     "kit.fixtures.codec",
     "kit.fixtures.guarded",
     "kit.fixtures.hdfs",

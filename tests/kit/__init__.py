@@ -11,6 +11,7 @@
 | a real schema registry, Apicurio's | `fixtures/apicurio.py` |
 | Kafka's own command line tools | `fixtures/kafka_tools.py` |
 | HDFS | `fixtures/hdfs.py` |
+| YARN, an environment in an archive | `fixtures/clusters.py` |
 | a file of Maven Central, got once | `maven.py` |
 | a schema registry for a test | `fixtures/registry.py` |
 | a PostgreSQL server | `fixtures/postgres.py` |
@@ -61,7 +62,10 @@
 | a module of an example in a query | `programs/by_value.py` |
 | the command line in this process | `programs/cli.py` |
 | a standalone cluster of Spark: a master, workers to start and to kill | `programs/cluster.py` |
-| `spark-submit`, an archive of the package for it, a Python without the package | `programs/submitted.py` |
+| `spark-submit`, archives that it ships, a Python without the package | `programs/submitted.py` |
+| a program for clusters, with each kind of query | `programs/on_cluster.py` |
+| its plan, and what becomes of it | `programs/cluster_plan.py` |
+| Hadoop's servers: HDFS, YARN | `programs/hadoop.py` |
 | a driver that is killed within a commit | `programs/dying_driver.py` |
 | a query that waits where a test wants it to | `programs/held_query.py` |
 | the steps of a query until its first batch | `programs/first_batch.py` |
