@@ -14,7 +14,7 @@ One vocabulary for all programs that kill queries or the cluster under them:
 | torn | micro-batches of which the commit markers and the records do not agree |
 | gaps | epochs that are missing in the checkpoint, or that end before the one before |
 | wrong totals | windows with another count than the log has |
-| misdirected | good records in the dead letters, and bad ones in the output |
+| misdirected | good records in the dead letters, and bad ones in the output; rows on time among the late ones |
 | held | records of a lane that waited for another, slow one |
 | miscounted | records with another number of records of their key so far than the log has |
 

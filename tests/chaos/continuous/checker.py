@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from chaos.continuous.faults import SlowLanes
+from chaos.continuous.striking import DELAY_MS, WINDOW_MS, key_of, time_of
 from chaos.ledger import Stamp
 from kit.checkpoint_files import batches_of, end_of_batch
 from kit.log_checker import Copied, Extent, Findings, Log, check
@@ -126,12 +127,16 @@ class KillsFindings(Findings):
         runs: of the engine, that have written something.
         letters: dead letters.
         counted: records whose count was compared.
+        windows: rows of windows that were compared.
+        late: rows that came as late ones.
         longest_held: in seconds, the longest time that a record of a lane took while another lane was slow.
     """
 
     runs: int = 0
     letters: int = 0
     counted: int = 0
+    windows: int = 0
+    late: int = 0
     longest_held: float = 0.0
 
 
@@ -187,6 +192,102 @@ def check_counts(
             found.counted += 1
             if copied.count != count:
                 found.note("miscounted", f"{copied}, and its count is {count}")
+
+
+@dataclass(frozen=True)
+class WindowRow:
+    """A record of the output of a query with windows.
+
+    Attributes:
+        log: where its rows were read.
+        key: of the rows.
+        start_ms: of the window.
+        rows: how many the window has; 0 for a late row.
+        total: the sum of the offsets.
+        run: of the engine, which wrote it.
+    """
+
+    log: Log
+    key: str
+    start_ms: int
+    rows: int
+    total: int
+    run: str
+
+    @classmethod
+    def from_value(cls, value: bytes) -> WindowRow:
+        """Read an output record."""
+        run, _, _, topic, partition, key, start_ms, rows, total = json.loads(value)
+        return cls(Log(topic, partition), key, start_ms, rows, total, run)
+
+
+def check_windows(
+    extents: Mapping[Log, Extent],
+    output: Sequence[WindowRow],
+    epochs: Sequence[CommittedEpoch],
+    deleted: frozenset[str] = frozenset(),
+) -> KillsFindings:
+    """Compare windows: each that has ended is there once, with all rows of the log but those that came as late ones.
+
+    Args:
+        extents: of each partition of the source, with its values.
+        output: in any order; windows of logs that are gone are left out.
+        epochs: of the checkpoint, by number, all of them.
+        deleted: topics that are gone.
+    """
+    found = KillsFindings(records=len(output), runs=len({each.run for each in output}))
+    _check_epochs(found, epochs, deleted)
+    by_log: dict[Log, list[WindowRow]] = {log: [] for log in extents}
+    for each in output:
+        if each.log in by_log:
+            by_log[each.log].append(each)
+        elif each.log.topic not in deleted:
+            found.note("never sent", str(each))
+    for log, extent in extents.items():
+        _check_windows_of_log(found, sorted(extent.offsets), by_log[log])
+    return found
+
+
+def _check_windows_of_log(found: KillsFindings, offsets: Sequence[int], output: Sequence[WindowRow]) -> None:
+    found.expected += len(offsets)
+    watermark = 0
+    # A row is late only if the rows before it have ended its window; whether it is, depends on the batch that it is in.
+    can_be_late: dict[int, bool] = {}
+    on_time: dict[tuple[str, int], set[int]] = {}
+    for offset in offsets:
+        start_ms = time_of(offset) // WINDOW_MS * WINDOW_MS
+        can_be_late[offset] = start_ms + WINDOW_MS <= watermark
+        on_time.setdefault((key_of(offset).decode(), start_ms), set()).add(offset)
+        watermark = max(watermark, time_of(offset) - DELAY_MS)
+    seen: set[int] = set()
+    for each in output:
+        if each.rows:
+            continue
+        found.late += 1
+        if each.total in seen:
+            found.note("duplicated", f"late {each}")
+        elif each.total not in on_time.get((each.key, each.start_ms), ()):
+            found.note("never sent", f"late {each}")
+        elif not can_be_late[each.total]:
+            found.note("misdirected", f"late {each}")
+        seen.add(each.total)
+        on_time.get((each.key, each.start_ms), set()).discard(each.total)
+    wanted = {
+        (*window, len(rows), sum(rows))
+        for window, rows in on_time.items()
+        if rows and window[1] + WINDOW_MS <= watermark
+    }
+    windows = Counter((each.key, each.start_ms, each.rows, each.total) for each in output if each.rows)
+    found.windows += windows.total()
+    there = {window[:2] for window in windows}
+    for window in sorted(wanted - windows.keys()):
+        if window[:2] not in there:
+            found.note("lost", f"window {window}", window[2])
+    for window, times in sorted(windows.items()):
+        if window not in wanted:
+            found.note("wrong totals", f"window {window}, and the log has {sorted(on_time.get(window[:2], ()))}")
+        if times > 1:
+            found.note("duplicated", f"window {window}", times - 1)
 
 
 def check_letters(found: Findings, output: Iterable[RunCopy | bytes]) -> int:

@@ -44,9 +44,17 @@ def start(spark: SparkSession, spec: dict[str, Any]) -> ContinuousQuery:
     """Start the query."""
     frame = continuous.read(spark).format("pyspark_kafka").options(**spec["source"]).load()
     exactly_once = "deliveryGuarantee" in spec["sink"]
-    if spec["counts"]:
+    if spec["keeps"] == striking.COUNTING:
         counting = striking.CountingCopy(spec["place"], exactly_once=exactly_once)
         copied = frame.mapWithState(counting, striking.SCHEMA, striking.COUNTS)
+    elif spec["keeps"] == striking.IN_WINDOWS:
+        copied = (
+            frame.mapBatches(striking.timed, striking.TIMED)
+            .withWatermark("time", f"{striking.DELAY_MS} ms")
+            .groupBy(continuous.window("time", f"{striking.WINDOW_MS} ms"), "topic", "partition", "key")
+            .agg(n=("*", "count"), total=("offset", "sum"), handleLateRows=striking.late)
+            .mapBatches(striking.StampedWindows(spec["place"], exactly_once=exactly_once), striking.SCHEMA)
+        )
     else:
         copied = frame.mapInArrow(striking.StampedCopy(spec["place"], exactly_once=exactly_once), striking.SCHEMA)
     return (

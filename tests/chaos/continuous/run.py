@@ -1,7 +1,8 @@
 """Kills a continuous query again and again, and prints what came of it.
 
 `python -m chaos.continuous.run --kills 200 --guarantee at_least_once --seed 1`; with `--counts` the query keeps running
-counts by key, and every one of them is compared; `--docs FILE` puts the table into a page. Two brokers, a server of
+counts by key, and every one of them is compared; with `--windows` it counts and adds up in windows, and every window is
+compared; `--docs FILE` puts the table into a page. Two brokers, a server of
 Spark Connect with executors of its own, and the query as a client of that server, or with a Spark of its own. Between
 the kills of its processes a broker is killed, partitions are added, and topics that it reads are created and deleted.
 Exits with 1 where anything was lost, miscounted, or written again that must not be.
@@ -26,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from archive_classes import start_drivers_quickly
 from chaos.continuous.kills import AT_LEAST_ONCE, EXACTLY_ONCE, PROGRAM, WITH_STATE, do, plan, rows_of
+from chaos.continuous.striking import COUNTING, IN_WINDOWS
 from chaos.continuous.world import STEP_S, Killed, KillWorld
 from chaos.ledger import Ledger
 from chaos.writer import SourceWriter
@@ -166,7 +168,7 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
         with (
             SourceWriter(servers.split(","), Ledger()) as writer,
             KillWorld(
-                place / "query", servers, server, "in-.*", _TARGET, exactly_once, given.seed, counts=given.counts
+                place / "query", servers, server, "in-.*", _TARGET, exactly_once, given.seed, keeps=given.keeps
             ) as world,
         ):
             writer.write(_SOURCE, _PARTITIONS, RATE)
@@ -183,15 +185,25 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
     anomalies = found.anomalies(exactly_once=exactly_once)
     ended = world.ended()
     killed = [*world.killed, *cluster.kills]
+    if given.keeps == IN_WINDOWS:
+        compared = (
+            f"{found.windows} windows compared, and {found.late} late rows: {found['lost']} rows lost, "
+            f"{found['duplicated']} windows or late rows duplicated, {found['wrong totals']} windows with a wrong "
+            f"count or sum; {found['misdirected']} late rows were on time, {found['never sent']} never sent"
+        )
+    else:
+        compared = (
+            f"{found['lost']} lost, {found['duplicated']} duplicated, of which {found['read twice']} were read twice; "
+            f"{found['never sent']} never sent, {found['damaged']} damaged, {found['out of order']} out of order "
+            "within an attempt"
+        )
     summary = (
         f"`{given.guarantee}`, seed {given.seed}: {len(killed)} kills in {minutes:.0f} minutes, of one query on one "
         f"checkpoint; {cluster.added} partitions added, {len(cluster.deleted)} topics deleted. {found.expected} "
-        f"records in, {found.records} out, deleted topics included, by {found.runs} runs: "
-        f"{found['lost']} lost, {found['duplicated']} duplicated, of which {found['read twice']} were read twice; "
-        f"{found['never sent']} never sent, {found['damaged']} damaged, {found['out of order']} out of order within an "
-        f"attempt; {found['gaps']} gaps in the epochs. Queries ended: {len(ended)}."
+        f"records in, {found.records} out, deleted topics included, by {found.runs} runs: {compared}; {found['gaps']} "
+        f"gaps in the epochs. Queries ended: {len(ended)}."
     )
-    if given.counts:
+    if given.keeps == COUNTING:
         summary += f" Running counts by key: {found.counted} compared, {found['miscounted']} wrong."
     for kind, examples in found.examples.items():
         print(f"{kind}: {'; '.join(examples)}", file=sys.stderr)
@@ -205,7 +217,7 @@ def _strike(world: KillWorld, cluster: Cluster, given: argparse.Namespace, rng: 
     """Kill, and do the rest evenly between the kills."""
     kinds = AT_LEAST_ONCE
     if world.exactly_once:
-        kinds = WITH_STATE if world.counts else EXACTLY_ONCE
+        kinds = WITH_STATE if world.keeps else EXACTLY_ONCE
     kills = list(plan(kinds, given.kills, rng, given.executor_kills, given.frozen))
     between: dict[int, list[Any]] = {}
     others = [cluster.kill_broker] * given.broker_kills + [cluster.add_partition] * 2
@@ -235,7 +247,9 @@ def main() -> int:
     """Run."""
     parser = argparse.ArgumentParser(description="Kill a continuous query at every point of an epoch.")
     parser.add_argument("--guarantee", choices=GUARANTEES, default=GUARANTEES[0])
-    parser.add_argument("--counts", action="store_true", help="let the function of the query count by key")
+    keeps = parser.add_mutually_exclusive_group()
+    for kept, text in ((COUNTING, "let the query count by key"), (IN_WINDOWS, "let the query aggregate in windows")):
+        keeps.add_argument(f"--{kept}", dest="keeps", action="store_const", const=kept, default="", help=text)
     parser.add_argument("--kills", type=int, default=200, help="of the query's processes")
     parser.add_argument("--minutes", type=float, default=120, help="after which nothing more is killed")
     parser.add_argument("--executor-kills", type=int, default=6, help="of them, of executors")
@@ -246,13 +260,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--docs", type=Path, help="a page to put the table into")
     given = parser.parse_args()
+    if given.keeps == IN_WINDOWS and given.guarantee != "exactly_once":
+        # A row that is read again may come in another batch, and be late there.
+        parser.error("--windows needs --guarantee exactly_once: at least once, a window may be written again otherwise")
     start_drivers_quickly()
     with tempfile.TemporaryDirectory(prefix="kills-") as place:
         text, is_well = run(Path(place), given)
     print(f"\n{text}")
     if given.docs is not None:
-        counts = " ARGS=--counts" if given.counts else ""
-        mark = f"<!-- kills table: make test-chaos CONTINUOUS={given.guarantee}{counts} -->"
+        argument = f" ARGS=--{given.keeps}" if given.keeps else ""
+        mark = f"<!-- kills table: make test-chaos CONTINUOUS={given.guarantee}{argument} -->"
         put_between(given.docs, mark, text, "<!-- end of the kills table -->")
     return 0 if is_well else 1
 

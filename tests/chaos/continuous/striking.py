@@ -61,6 +61,34 @@ SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 # Rows are counted by the rest of their offset.
 KEYS = 11
 COUNTS = pa.schema([("n", pa.int64())])
+# What a query keeps by key; nothing, if it copies records only.
+COUNTING, IN_WINDOWS = "counts", "windows"
+# The windows of a time that the offset decides, so that a record that is read again has the same one.
+WINDOW_MS = DELAY_MS = 1_000
+TIMED = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("key", pa.binary()),
+        ("time", pa.int64()),
+        ("offset", pa.int64()),
+    ]
+)
+_FIRST_MS, _STEP_MS = 1_700_000_000_000, 10
+# One in 17 records is out of order, but on time; one in 23 is late, unless the rows before it are in its batch.
+_EARLIER_MS = {17: 500, 23: 4_000}
+_BOUND = pa.timestamp("us", "UTC")
+_WINDOW = pa.struct([("start", _BOUND), ("end", _BOUND)])
+
+
+def key_of(offset: int) -> bytes:
+    """Return the key by which a record is counted."""
+    return b"k%d" % (offset % KEYS)
+
+
+def time_of(offset: int) -> int:
+    """Return the time of a record, in milliseconds since 1970."""
+    return _FIRST_MS + offset * _STEP_MS - sum(ms for each, ms in _EARLIER_MS.items() if offset % each == each - 1)
 
 
 def started_at(pid: int) -> str:
@@ -216,14 +244,17 @@ class Stamped:
         beside.write_text(started_at(os.getpid()))
         beside.replace(Path(place, "workers", str(os.getpid())))
 
+    def _writer(self) -> tuple[str, float, int]:
+        """Return the run, when its start was known, and the task attempt."""
+        context = TaskContext.get()
+        return (*self.run, context.taskAttemptId() if context is not None else -1)
+
     def copy(self, batch: pa.RecordBatch, counts: Sequence[int] | None = None) -> pa.RecordBatch:
         """Return the copies of records, with their counts if they are counted."""
-        context = TaskContext.get()
-        attempt = context.taskAttemptId() if context is not None else -1
         read = (batch.column(name).to_pylist() for name in ("topic", "partition", "offset", "value"))
         values = []
         for number, (topic, partition, offset, value) in enumerate(zip(*read, strict=True)):
-            said = [*self.run, attempt, topic, partition, offset, value.decode()]
+            said = [*self._writer(), topic, partition, offset, value.decode()]
             values.append(json.dumps(said if counts is None else [*said, counts[number]]).encode())
         return pa.RecordBatch.from_arrays([batch.column("key"), pa.array(values, pa.binary())], schema=SCHEMA)
 
@@ -239,8 +270,8 @@ class StampedCopy(Stamped):
         at(self.place, "task_epoch_end")
 
 
-class CountingCopy(Stamped):
-    """The function of a query that counts by key: the copy of a record has the number of records of its key so far."""
+class StampedWithState(Stamped):
+    """What a query with state returns."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Patch the worker."""
@@ -249,9 +280,13 @@ class CountingCopy(Stamped):
         super().__setstate__(state)
         _wrap(LaneState, "end_epoch", lambda *_: at(self.place, "task_epoch_end"))
 
+
+class CountingCopy(StampedWithState):
+    """The function of a query that counts by key: the copy of a record has the number of records of its key so far."""
+
     def __call__(self, rows: pa.RecordBatch, state: StateByKey) -> pa.RecordBatch:
         """Copy and count."""
-        keys = [b"k%d" % (offset % KEYS) for offset in rows.column("offset").to_pylist()]
+        keys = [key_of(offset) for offset in rows.column("offset").to_pylist()]
         distinct = sorted(set(keys))
         known = state.get(pa.array(distinct, pa.binary())).column("n").to_pylist()
         counts = {key: count or 0 for key, count in zip(distinct, known, strict=True)}
@@ -262,3 +297,35 @@ class CountingCopy(Stamped):
         state.update(pa.array(distinct, pa.binary()), n=[counts[key] for key in distinct])
         at(self.place, "task_row")
         return self.copy(rows, numbered)
+
+
+class StampedWindows(StampedWithState):
+    """The function behind windows: a record for each window with its count and sum, and one for each late row."""
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records."""
+        at(self.place, "task_row")
+        starts = rows.column("window").field("start").cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
+        read = (rows.column(name).to_pylist() for name in ("topic", "partition", "key", "n", "total"))
+        values = [
+            json.dumps([*self._writer(), topic, partition, key.decode(), start, n, total]).encode()
+            for start, topic, partition, key, n, total in zip(starts, *read, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays([rows.column("key"), pa.array(values, pa.binary())], schema=SCHEMA)
+
+
+def timed(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records with their keys and times."""
+    offsets = rows.column("offset").to_pylist()
+    keys, times = pa.array(map(key_of, offsets), pa.binary()), pa.array(map(time_of, offsets), pa.int64())
+    columns = [rows.column("topic"), rows.column("partition"), keys, times, rows.column("offset")]
+    return pa.RecordBatch.from_arrays(columns, schema=TIMED)
+
+
+def late(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return late rows as windows without a row, each with its offset as the sum."""
+    starts = [time // WINDOW_MS * WINDOW_MS for time in rows.column("time").to_pylist()]
+    windows = [{"start": start * 1_000, "end": (start + WINDOW_MS) * 1_000} for start in starts]
+    columns = [pa.array(windows, _WINDOW), *(rows.column(name) for name in ("topic", "partition", "key"))]
+    names = ["window", "topic", "partition", "key", "n", "total"]
+    return pa.RecordBatch.from_arrays([*columns, pa.array([0] * len(starts), pa.int64()), rows.column("offset")], names)

@@ -16,8 +16,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from chaos.continuous.checker import KillsFindings, RunCopy, check_counts, check_runs, epochs_of
-from chaos.continuous.striking import KEYS, started_at
+from chaos.continuous.checker import (
+    KillsFindings,
+    RunCopy,
+    WindowRow,
+    check_counts,
+    check_runs,
+    check_windows,
+    epochs_of,
+)
+from chaos.continuous.striking import COUNTING, IN_WINDOWS, KEYS, started_at
 from faults.harness import executor_of
 from kit.checkpoint_files import batches_of, end_of_batch
 from kit.independent_client import read_to_end
@@ -44,7 +52,7 @@ class ProgramSpec:
         source: options.
         sink: options.
         shift: a bug to plant; see `striking.plant`.
-        counts: whether the function keeps running counts.
+        keeps: what the query keeps by key: `striking.COUNTING`, `striking.IN_WINDOWS` or nothing.
     """
 
     place: str
@@ -54,7 +62,7 @@ class ProgramSpec:
     source: Mapping[str, str]
     sink: Mapping[str, str]
     shift: int = 0
-    counts: bool = False
+    keeps: str = ""
 
 
 @dataclass
@@ -86,7 +94,7 @@ class KillWorld:
         seed: of what is random.
         interval: the length of an epoch.
         shift: a bug to plant; see `striking.plant`.
-        counts: whether the function of the query keeps running counts.
+        keeps: what the query keeps by key: `striking.COUNTING`, `striking.IN_WINDOWS` or nothing.
         killed: what was killed.
         has_own_spark: whether the program that runs has a Spark of its own.
     """
@@ -100,7 +108,7 @@ class KillWorld:
     seed: int
     interval: str = "200 milliseconds"
     shift: int = 0
-    counts: bool = False
+    keeps: str = ""
     killed: list[Killed] = field(default_factory=list)
     has_own_spark: bool = False
     rng: random.Random = field(init=False)
@@ -138,7 +146,7 @@ class KillWorld:
             server="" if own_spark else self.connect,
             interval=self.interval,
             shift=self.shift,
-            counts=self.counts,
+            keeps=self.keeps,
             source={
                 "kafka.bootstrap.servers": self.servers,
                 "subscribePattern": self.pattern,
@@ -267,9 +275,12 @@ class KillWorld:
             for record in read_to_end(servers, topic):
                 source.setdefault(Log(topic, record.partition), {})[record.offset] = record.value.decode()
         extents = {log: Extent(min(values), max(values) + 1, values) for log, values in source.items()}
-        output = [_copied(record, self.exactly_once) for record in read_to_end(servers, self.target)]
-        found = check_runs(extents, output, epochs_of(self.checkpoint), deleted)
-        if self.counts:
+        records, epochs = read_to_end(servers, self.target), epochs_of(self.checkpoint)
+        if self.keeps == IN_WINDOWS:
+            return check_windows(extents, [WindowRow.from_value(each.value) for each in records], epochs, deleted)
+        output = [_copied(record, self.exactly_once) for record in records]
+        found = check_runs(extents, output, epochs, deleted)
+        if self.keeps == COUNTING:
             check_counts(found, extents, output, KEYS)
         return found
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from chaos.continuous.kills import PROGRAM, WORKER, Kill, do, rows_of
+from chaos.continuous.striking import COUNTING, IN_WINDOWS
 from chaos.continuous.world import KillWorld
 from chaos.ledger import Ledger
 from chaos.writer import SourceWriter
@@ -34,6 +35,8 @@ WITH_STATE = [
     Kill(WORKER, "after_end_txn"),
     Kill(PROGRAM, "before_prepare"),
 ]
+# Also while windows that have ended are returned.
+IN_WINDOWS_KILLS = [Kill(WORKER, "task_row"), *WITH_STATE]
 
 
 @pytest.mark.timeout(300)
@@ -76,7 +79,7 @@ def test_killed_query_that_counts_has_every_count_right(
     place = tmp_path / "kills"
     with (
         SourceWriter([bootstrap_servers], Ledger()) as writer,
-        KillWorld(place, bootstrap_servers, connect_url, source, target, True, seed=1, counts=True) as world,
+        KillWorld(place, bootstrap_servers, connect_url, source, target, True, seed=1, keeps=COUNTING) as world,
     ):
         writer.write(source, 3, RATE)
         world.start()
@@ -88,6 +91,31 @@ def test_killed_query_that_counts_has_every_count_right(
         found = world.findings([source], frozenset())
         assert not found.anomalies(), found.examples
         assert found.counted == found.expected > 100
+        assert world.ended() == []
+
+
+@pytest.mark.full("Kills at every point")
+@pytest.mark.timeout(300)
+def test_killed_query_writes_every_window_once_with_all_rows_but_late_ones(
+    connect_url: str, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=3), make_topic(partitions=2)
+    place = tmp_path / "kills"
+    with (
+        SourceWriter([bootstrap_servers], Ledger()) as writer,
+        KillWorld(place, bootstrap_servers, connect_url, source, target, True, seed=1, keeps=IN_WINDOWS) as world,
+    ):
+        writer.write(source, 3, 2 * RATE)
+        world.start()
+        world.until(lambda: world.last_commit() >= 1, "no epoch was committed")
+        for kill in IN_WINDOWS_KILLS:
+            do(world, kill)
+        writer.stop()
+        world.finish()
+        found = world.findings([source], frozenset())
+        assert not found.anomalies(), found.examples
+        assert found.windows > 100
+        assert found.late > 10
         assert world.ended() == []
 
 

@@ -15,13 +15,16 @@ from chaos.continuous.checker import (
     FlowRecord,
     KillsFindings,
     RunCopy,
+    WindowRow,
     check_counts,
     check_held,
     check_letters,
     check_runs,
+    check_windows,
     check_withdrawn,
 )
 from chaos.continuous.faults import SlowLanes
+from chaos.continuous.striking import WINDOW_MS, key_of, time_of
 from chaos.ledger import Stamp
 from kit.log_checker import Extent, Kind, Log
 
@@ -53,6 +56,67 @@ def test_counts_of_keys_are_those_of_the_log() -> None:
     assert (found.counted, found.anomalies()) == (6, {})
     check_counts(found, EXTENTS, [replace(right[4], count=2), replace(right[5], count=None)], 2)
     assert found["miscounted"] == 2
+
+
+def windows_of(offsets: range, late: set[int]) -> list[WindowRow]:
+    """Return the output of a query that has read offsets, with the windows that have ended."""
+    watermark = max(map(time_of, offsets)) - 1_000
+    found: dict[tuple[str, int], list[int]] = {}
+    output = []
+    for offset in offsets:
+        window = key_of(offset).decode(), time_of(offset) // WINDOW_MS * WINDOW_MS
+        if offset in late:
+            output.append(WindowRow(LOG, *window, 0, offset, "a"))
+        else:
+            found.setdefault(window, []).append(offset)
+    return output + [
+        WindowRow(LOG, *window, len(rows), sum(rows), "a")
+        for window, rows in found.items()
+        if window[1] + WINDOW_MS <= watermark
+    ]
+
+
+# Late rows of the first 1,000 records: every 23rd is behind by four windows, once there are such.
+LATE = {offset for offset in range(1_000) if offset % 23 == 22 and offset > 500}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (lambda output: output, None),
+        (lambda output: output[:-1], "lost"),
+        (lambda output: [*output, output[-1]], "duplicated"),
+        (lambda output: [*output, output[0]], "duplicated"),
+        (lambda output: [*output[:-1], replace(output[-1], rows=output[-1].rows + 1)], "wrong totals"),
+        (lambda output: [*output[:-1], replace(output[-1], total=output[-1].total + 1)], "wrong totals"),
+        # A late row that nobody has written.
+        (lambda output: output[1:], "wrong totals"),
+        # A late row that its window has as well.
+        (lambda output: [*output, WindowRow(LOG, key_of(482).decode(), time_of(482) // 1_000 * 1_000, 0, 482, "a")],
+         "wrong totals"),
+        # A row on time.
+        (lambda output: [*output, WindowRow(LOG, key_of(990).decode(), time_of(990) // 1_000 * 1_000, 0, 990, "a")],
+         "misdirected"),
+        # A window that has not ended.
+        (lambda output: [*output, WindowRow(LOG, key_of(990).decode(), time_of(990) // 1_000 * 1_000, 1, 990, "a")],
+         "wrong totals"),
+        (lambda output: [*output, replace(output[0], log=Log("other", 0))], "never sent"),
+    ],
+)  # fmt: skip
+def test_windows_are_compared_with_the_log(
+    change: Callable[[list[WindowRow]], list[WindowRow]], kind: Kind | None
+) -> None:
+    extents = {LOG: Extent(0, 1_000, dict.fromkeys(range(1000), ""))}
+    found = check_windows(extents, change(windows_of(range(1_000), LATE)), EPOCHS)
+    assert found.late >= len(LATE) - 1 > 10
+    assert found.windows > 50
+    assert set(found.anomalies()) == (set() if kind is None else {kind}), found.examples
+
+
+def test_windows_of_deleted_topics_are_left_out() -> None:
+    output = [WindowRow(Log("gone", 0), "k1", 0, 3, 3, "a")]
+    assert check_windows({}, output, EPOCHS, frozenset({"gone"})).anomalies() == {}
+    assert check_windows({}, output, EPOCHS)["never sent"] == 1
 
 
 def test_records_that_were_not_committed_may_be_repeated_at_least_once() -> None:
