@@ -14,9 +14,11 @@ import pytest
 
 from kit.independent_client import consume_committed
 from kit.reading import options_for
+from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.inspection import describe_transaction, list_transactions
+from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
@@ -268,6 +270,44 @@ def test_batch_whose_transactions_are_almost_over_is_not_decided(query: Query, c
     query.job().abort(0, messages)
     assert not query.is_held_back(client)
     assert query.visible() == []
+
+
+@pytest.mark.full("Waits for limits of time")
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("condition", ["TRANSACTION_TIMED_OUT", "SINK_TAKEN_OVER"])
+def test_decision_that_has_timed_out_is_told_from_another_driver(
+    broker: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    query = Query(broker, tmp_path / "checkpoint", transaction_timeout_ms=5_000)
+    query.log(0)
+    messages = [attempt(query.plan(), b"a")]
+    real = TransactionalId.end
+
+    def is_ended(client: KafkaClient) -> bool:
+        found = describe_transaction(client, query.sink_id)
+        return found is not None and not found.state.is_open
+
+    def late(owner: TransactionalId, transaction: OpenTransaction, *, commit: bool) -> OpenTransaction:
+        if owner.name == query.sink_id:
+            monkeypatch.undo()
+            with KafkaClient(query.options.connection) as client:
+                # Brokers look every 10 s.
+                eventually(lambda: is_ended(client), 60)
+                if condition == "SINK_TAKEN_OVER":
+                    TransactionalId(client, owner.name, 60_000).fence()
+        return real(owner, transaction, commit=commit)
+
+    monkeypatch.setattr(TransactionalId, "end", late)
+    with pytest.raises(DeliveryError) as caught:
+        query.job().commit(0, messages)
+    assert caught.value.condition == condition
+    if condition == "TRANSACTION_TIMED_OUT":
+        assert "5000 ms (kafka.transaction.timeout.ms)" in caught.value.message
+        assert caught.value.message.endswith("Nothing of the batch is visible.")
+    query.job().abort(0, messages)
+    assert query.visible() == []
+    query.job().commit(0, [attempt(query.plan(), b"again")])
+    assert query.visible() == [b"again"]
 
 
 def test_batch_whose_transactions_are_gone_is_not_decided(query: Query, client: KafkaClient) -> None:

@@ -44,6 +44,8 @@ class Entry:
     last_result: bool | None = None
     marker: CommitMarker | None = None
     marked_in: int = -1
+    # The epoch whose transaction has timed out, until the next owner.
+    timed_out: int = -1
 
 
 class Coordinator:
@@ -69,6 +71,7 @@ class Coordinator:
             self._end(entry, commit=False)
             entry.epoch += 1
         entry.epoch, entry.last_epoch, entry.last_result = entry.epoch + 1, -1, None
+        entry.timed_out = -1
         return self._transaction(name, entry)
 
     def write(self, transaction: OpenTransaction, part: tuple[int, int, int] | CommitMarker) -> None:
@@ -102,6 +105,7 @@ class Coordinator:
         for entry in self.entries.values():
             if entry.open_at is not None and self.now - entry.open_at >= TIMEOUT_MS:
                 self._end(entry, commit=False)
+                entry.timed_out = entry.epoch
                 entry.epoch, entry.last_epoch = entry.epoch + 1, -1
 
     def following(self, name: str) -> OpenTransaction:
@@ -131,9 +135,16 @@ class SimulatedCalls(TaskCommitCalls):
 
     def renew(self, transaction: OpenTransaction) -> OpenTransaction:
         self._world.between()
-        if self._coordinator.entries[SINK].epoch != transaction.identity.producer_epoch:
+        entry, epoch = self._coordinator.entries[SINK], transaction.identity.producer_epoch
+        # In V2 the owner stays the owner when its transaction has timed out.
+        is_owner = entry.timed_out == epoch and self._coordinator.generation is Generation.V2
+        if entry.epoch != epoch and not is_owner:
             raise TransactionLostError("taken over", condition="TRANSACTION_LOST")
         return self._coordinator.init(SINK)
+
+    def was_aborted(self, transaction: OpenTransaction) -> bool:
+        self._world.between()
+        return self._coordinator.entries[SINK].timed_out == transaction.identity.producer_epoch
 
     def read(self) -> CommitMarker | None:
         self._world.between()

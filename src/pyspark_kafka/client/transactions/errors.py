@@ -27,11 +27,11 @@ class TransactionLostError(ConnectorError):
 
 # Codes for an owner that has lost its transaction.
 _LOST = {
-    ErrorCode.INVALID_PRODUCER_EPOCH: "INVALID_PRODUCER_EPOCH: another owner has taken over",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "INVALID_PRODUCER_EPOCH: another owner has taken over, or it has timed out",
     ErrorCode.INVALID_TXN_STATE: "INVALID_TXN_STATE: it was ended already, probably after its timeout",
     ErrorCode.INVALID_PRODUCER_ID_MAPPING: "INVALID_PRODUCER_ID_MAPPING: the id has expired or was taken over",
     ErrorCode.UNKNOWN_PRODUCER_ID: "UNKNOWN_PRODUCER_ID: the id has expired",
-    ErrorCode.PRODUCER_FENCED: "PRODUCER_FENCED: another owner has taken over",
+    ErrorCode.PRODUCER_FENCED: "PRODUCER_FENCED: another owner has taken over, or it has timed out",
     ErrorCode.TRANSACTION_ABORTABLE: "TRANSACTION_ABORTABLE",
 }
 # Codes in the response to an end of a transaction that is not there: of this identity.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.errors import TransactionLostError
-from pyspark_kafka.client.transactions.inspection import TransactionState, list_transactions
+from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction, list_transactions
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.client.wire.missing_rights import widen
 from pyspark_kafka.errors import AccessError, DeliveryError
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 # How many transactions are ended side by side: each waits for its coordinator to write.
 _AT_A_TIME = 16
+# The states in which the coordinator aborts, or has aborted, a transaction after its timeout.
+_ABORTED = frozenset(
+    {TransactionState.PREPARE_EPOCH_FENCE, TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT}
+)
 
 
 class BrokerTaskCommitCalls(TaskCommitCalls):
@@ -74,6 +78,17 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
     def renew(self, transaction: OpenTransaction) -> OpenTransaction:
         """See `TaskCommitCalls`."""
         return self._id.renew(transaction)
+
+    def was_aborted(self, transaction: OpenTransaction) -> bool:
+        """See `TaskCommitCalls`."""
+        found = describe_transaction(self._client, self._sink_id)
+        identity = transaction.identity
+        # Every owner raises the epoch once more.
+        return (
+            found is not None
+            and found.state in _ABORTED
+            and (found.producer_id, found.producer_epoch) == (identity.producer_id, identity.producer_epoch + 1)
+        )
 
     def read(self) -> CommitMarker | None:
         """See `TaskCommitCalls`."""

@@ -24,7 +24,7 @@ from pyspark_kafka.sink.task_transactions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
     from pyspark_kafka.sink.task_transactions import TaskTransaction
@@ -49,6 +49,10 @@ class TaskCommitCalls(ABC):
         Raises:
             TransactionLostError: someone has taken over.
         """
+
+    @abstractmethod
+    def was_aborted(self, transaction: OpenTransaction) -> bool:
+        """Return whether brokers have aborted a transaction of the sink's id, and nobody has taken over since."""
 
     @abstractmethod
     def read(self) -> CommitMarker | None:
@@ -96,10 +100,10 @@ class TaskCommits:
 
     Raises:
         CheckpointError: by every method: the newest marker does not fit; see `judge`.
-        DeliveryError: by every method: another driver has taken over (SINK_TAKEN_OVER), or brokers have aborted a part
-            of a decided batch (SINK_COMMIT_INCOMPLETE).
+        DeliveryError: by every method: another driver has taken over (SINK_TAKEN_OVER), brokers have aborted the
+            transaction of a decision (TRANSACTION_TIMED_OUT) or a part of a decided batch (SINK_COMMIT_INCOMPLETE).
 
-    Source: docs/decisions/tasks-as-publishers.md; docs/internals/transaction-rules.md, T27 to T30.
+    Source: docs/decisions/tasks-as-publishers.md; docs/internals/transaction-rules.md, T27 to T31.
     """
 
     def __init__(self, calls: TaskCommitCalls, sink_id: str, timeout_ms: int) -> None:
@@ -147,9 +151,15 @@ class TaskCommits:
         if self._finding(found, ours) is MarkerFinding.COMMITTED:
             self._abort_open(planning.pool)
             return MarkerFinding.COMMITTED
-        self._check_open(planning, ours, tasks)
+
+        def check() -> None:
+            self._check_open(planning, ours, tasks)
+
+        check()
         decided = replace(ours, decision=CommitDecision(planning.pool, transaction.identity, tuple(tasks)))
-        transaction, decided = self._write(transaction, decided)
+        # If this driver stood still, brokers may have aborted its decision, and transactions of tasks as well: with the
+        # decision written again, the batch would be committed without these.
+        transaction, decided = self._write(transaction, decided, check)
         if transaction.identity.generation is Generation.V1:
             # The epoch has stayed: another producer would begin with sequences that brokers have seen, and drop it.
             transaction = self._renew(transaction, decided)
@@ -193,8 +203,16 @@ class TaskCommits:
             raise incomplete(complete)
         return complete, transaction
 
-    def _write(self, transaction: OpenTransaction, marker: CommitMarker) -> tuple[OpenTransaction, CommitMarker]:
-        """Write a marker with a decision until it is known to be there; return the sink's next transaction."""
+    def _write(
+        self, transaction: OpenTransaction, marker: CommitMarker, check: Callable[[], None] = lambda: None
+    ) -> tuple[OpenTransaction, CommitMarker]:
+        """Write a marker with a decision until it is known to be there; return the sink's next transaction.
+
+        Args:
+            transaction: of the sink's id.
+            marker: with the decision.
+            check: called before the marker is written again; raises if it must not be.
+        """
         for _ in range(_MAX_ATTEMPTS):
             if marker.decision is None:
                 raise ValueError("the marker has no decision")
@@ -208,6 +226,7 @@ class TaskCommits:
             found = self._calls.read()
             if found is not None and _is_same(found, marker):
                 return transaction, marker
+            check()
         raise DeliveryError(
             f"The decision on batch {marker.batch_id} of query {marker.query_id} could not be written in "
             f"{_MAX_ATTEMPTS} attempts. Last failure: {cause.message}",
@@ -220,6 +239,9 @@ class TaskCommits:
         try:
             return self._calls.renew(transaction)
         except TransactionLostError as lost:
+            # In V1 a timeout takes the transaction from its owner as well.
+            if self._calls.was_aborted(transaction):
+                raise self._timed_out(marker) from lost
             raise self._taken_over(marker, str(lost)) from lost
 
     def _finding(self, found: CommitMarker | None, ours: CommitMarker) -> MarkerFinding:
@@ -234,12 +256,13 @@ class TaskCommits:
         # What is left is for the decision and for the ends.
         if any(task.has_timeout for task in tasks) and elapsed_ms > self._timeout_ms * 3 // 4:
             raise DeliveryError(
-                f"The tasks of batch {ours.batch_id} of query {ours.query_id} took {elapsed_ms} ms; brokers abort "
-                f"their transactions after {self._timeout_ms} ms (kafka.transaction.timeout.ms), and a quarter of "
-                "it is kept for the commit. Nothing of the batch is visible.",
+                f"Batch {ours.batch_id} of query {ours.query_id} was planned {elapsed_ms} ms ago, and is not decided; "
+                f"brokers abort the transactions of its tasks after {self._timeout_ms} ms "
+                "(kafka.transaction.timeout.ms), and a quarter of it is kept for the commit. Nothing of the batch is "
+                "visible.",
                 condition="TRANSACTION_TIMED_OUT",
                 hint="Raise it, up to the brokers' transaction.max.timeout.ms, or make batches smaller "
-                "(maxOffsetsPerTrigger of the source).",
+                "(maxOffsetsPerTrigger of the source). If the driver stood still, start the query again.",
                 parameters={"timeout_ms": self._timeout_ms, "elapsed_ms": elapsed_ms},
             )
         found = self._calls.open_tasks(task_prefix(self._sink_id, planning.pool)) if tasks else {}
@@ -261,6 +284,22 @@ class TaskCommits:
 
     def _abort_open(self, pool: str) -> None:
         self._calls.abort_tasks(sorted(self._calls.open_tasks(task_prefix(self._sink_id, pool))))
+
+    def _timed_out(self, marker: CommitMarker) -> DeliveryError:
+        if marker.decision is not None and marker.decision.is_complete:
+            what = "The note that the commit is complete"
+            fate = "The batch is committed as it was decided, and the next start writes the note."
+        else:
+            what, fate = "The decision to commit", "Nothing of the batch is visible."
+        return DeliveryError(
+            f"{what}, for batch {marker.batch_id} of query {marker.query_id}, was aborted by the brokers: the "
+            f"transaction of the sink '{self._sink_id}' was open for longer than {self._timeout_ms} ms "
+            f"(kafka.transaction.timeout.ms). {fate}",
+            condition="TRANSACTION_TIMED_OUT",
+            hint="Start the query again. Find out why the driver, or a broker, stood still for that time; raise the "
+            "option if it can happen again.",
+            parameters={"sink_id": self._sink_id, "batch_id": marker.batch_id, "timeout_ms": self._timeout_ms},
+        )
 
     def _taken_over(self, marker: CommitMarker, reason: str) -> DeliveryError:
         return DeliveryError(

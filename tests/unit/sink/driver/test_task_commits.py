@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kit.fakes.simulated_task_commits import Simulation
+from kit.fakes.simulated_task_commits import SINK, TASKS, TIMEOUT_MS, SimulatedCalls, Simulation
 from pyspark_kafka.client.transactions.open_transaction import Generation
+from pyspark_kafka.errors import DeliveryError
+from pyspark_kafka.sink.commit_marker import CommitMarker
+from pyspark_kafka.sink.driver.task_commits import TaskCommits
 
 
 class LostResponses(Simulation):
@@ -33,3 +36,58 @@ def test_marker_whose_response_is_lost_is_found_and_not_written_again(lost: int)
     assert [marker.decision is not None and marker.decision.is_complete for marker in world.coordinator.markers] == [
         False, True,
     ]  # fmt: skip
+
+
+class StandsStill(Simulation):
+    """The driver stands still with a transaction of the sink open: when it writes its marker of that number."""
+
+    marker = 0
+    takes_over = False
+
+    def between(self) -> None:
+        entry = self.coordinator.entries.get(SINK)
+        if entry is None or entry.open_at is None:
+            return
+        if len(self.coordinator.markers) == self.marker:
+            self.marker = -1
+            self.coordinator.now += TIMEOUT_MS
+            self.coordinator.time_out()
+            if self.takes_over:
+                self.coordinator.init(SINK)
+
+    def commit(self) -> None:
+        """Run a micro-batch."""
+        commits = TaskCommits(SimulatedCalls(self), SINK, TIMEOUT_MS)
+        ours = CommitMarker(SINK, "query", 0, "print 0")
+        planning = commits.plan(ours)
+        commits.commit(planning, ours, [self.attempt(planning, 0, number) for number in range(TASKS)])
+
+
+@pytest.mark.parametrize(
+    ("generation", "marker", "takes_over", "message"),
+    [
+        (Generation.V1, 0, False, r"^\[TRANSACTION_TIMED_OUT\] The decision to commit, .* Nothing of the batch is"),
+        (Generation.V1, 1, False, r"^\[TRANSACTION_TIMED_OUT\] The note .* is committed as it was decided"),
+        (Generation.V2, 0, False, r"^\[TRANSACTION_TIMED_OUT\] Batch 0 .* is not decided; .* Nothing of the batch is"),
+        *((each, marker, True, r"^\[SINK_TAKEN_OVER\] Another") for each in Generation for marker in (0, 1)),
+    ],
+)
+def test_transaction_that_has_timed_out_is_told_from_another_driver(
+    generation: Generation, marker: int, takes_over: bool, message: str
+) -> None:
+    world = StandsStill(0, generation)
+    world.marker, world.takes_over = marker, takes_over
+    with pytest.raises(DeliveryError, match=message):
+        world.commit()
+    assert len(world.coordinator.committed) == marker * TASKS
+
+
+def test_note_that_has_timed_out_is_written_again_by_its_owner() -> None:
+    world = StandsStill(0, Generation.V2)
+    world.marker = 1
+    world.commit()
+    world.check()
+    newest = world.coordinator.markers[-1].decision
+    assert newest is not None
+    assert newest.is_complete
+    assert not newest.lost
