@@ -21,9 +21,12 @@ from kit.waiting import eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
+from pyspark_kafka.errors import StateError
 
 _MINUTE_MS = 60_000
 _BEGIN_MS = 1_767_222_000_000
+_TIME = pa.timestamp("us", "UTC")
+_WITH_TIME = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", _TIME), ("created", _TIME)])
 
 
 class Topics:
@@ -134,6 +137,20 @@ def test_program_of_the_page_counts_each_minute_once_over_kills_and_restarts(
     assert last.awaitTermination(120)
     assert last.exception() is None
     assert minutes.is_there()
+
+    # The watermark in the state is one of the other column.
+    def with_time(rows: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [rows.column(name) for name in ("key", "value", "timestamp", "timestamp")]
+        return pa.RecordBatch.from_arrays(columns, schema=_WITH_TIME)
+
+    names["rows"] = topics.read(spark).mapBatches(with_time, _WITH_TIME)
+    program = program_below("### Timers and event time", "continuous.md")
+    exec(program.replace('withWatermark("timestamp"', 'withWatermark("created"'), names)  # noqa: S102 - likewise
+    with pytest.raises(
+        StateError, match=r"timers of event time created.* has .*timers of event time timestamp"
+    ) as raised:
+        topics.start(names["counts"]).awaitTermination(120)
+    assert raised.value.condition == "STATE_SCHEMA_CHANGED"
 
 
 def test_timers_of_the_clock_expire_without_rows_and_once_over_a_restart(

@@ -138,7 +138,8 @@ class QueryStates:
         return StateError(
             f"The query keeps ({'), ('.join(self._versions.schemas)}) by key, and {reason}. Nothing was read.",
             condition="STATE_SCHEMA_CHANGED",
-            hint="Keep the steps and columns of the states, or start with a new checkpointLocation.",
+            hint="Keep the steps, the columns of the states and the column of the watermark, or start with a new "
+            "checkpointLocation.",
             parameters={"location": self._files.shown},
         )
 

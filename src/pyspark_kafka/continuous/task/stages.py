@@ -108,8 +108,8 @@ class TimeMode:
 
     @property
     def text(self) -> str:
-        """Return what must be the same in the next run."""
-        return f"timers of {'processing' if self.event_time is None else 'event'} time"
+        """Return what must be the same in the next run: the watermark in the state is one of this column."""
+        return "timers of processing time" if self.event_time is None else f"timers of event time {self.event_time}"
 
 
 @dataclass(frozen=True)

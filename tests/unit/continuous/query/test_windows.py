@@ -106,7 +106,7 @@ def test_groups_are_aggregated_by_a_step_with_the_time_of_the_watermark() -> Non
             "rows int64, sum(n) int64, total(n) double, count(n) int64 by window(t, 60000000, 30000000, 0), key binary",
             0,
         ),
-        ("timers of event time", 0),
+        ("timers of event time t", 0),
     ]
 
 

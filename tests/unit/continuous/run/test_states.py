@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.run.states import QueryStates
 from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, VersionFiles, delta_bytes
 from pyspark_kafka.continuous.state.versions import StatePlan, fingerprint_of
-from pyspark_kafka.continuous.task.stages import MapWithState
+from pyspark_kafka.continuous.task.stages import MapWithState, TimeMode
 from pyspark_kafka.errors import CheckpointError, ConnectorError, ContractError, StateError
 
 STEP = MapWithState(lambda rows, _: rows, pa.schema([]), pa.schema([("n", pa.int64())]), 0)
@@ -191,6 +192,27 @@ def test_checkpoint_without_the_state_of_the_query_is_refused(
     with pytest.raises(error) as caught:
         states.open(5)
     assert caught.value.condition == condition
+
+
+def test_other_column_of_the_time_is_refused_and_another_delay_is_not(
+    files: CheckpointFiles, epochs: EpochFiles
+) -> None:
+    """The watermark of one column says nothing about another one: rows on time would be late."""
+
+    def states_of(column: str, delay_ms: int) -> QueryStates:
+        mode = TimeMode(lambda *_: None, column, delay_ms, lambda _: None)
+        return QueryStates([replace(STEP, time_mode=mode)], files, epochs)
+
+    first = states_of("created", 10)
+    first.open(0)
+    planned(first, ["t-0"])
+    committed(first, 0, report(files, 0, 0, "t-0"))
+    files.replace("continuous/versions/0", first.after([LaneReport(0, 0, "{}", "{}")]).encode())
+    states_of("created", 20).open(1)
+    with pytest.raises(StateError, match=r"timers of event time changed.* has .*event time created") as caught:
+        states_of("changed", 10).open(1)
+    assert caught.value.condition == "STATE_SCHEMA_CHANGED"
+    assert "column of the watermark" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("partitions", [(["a"], ["a"]), (["a", "a"],), ([],)])

@@ -200,7 +200,7 @@ def test_function_of_timers_or_of_late_rows_may_return_nothing_or_is_named(state
 
 
 def test_step_with_timers_keeps_two_states() -> None:
-    assert EVENT_TIME.kept == [("n int64", 0), ("timers of event time", 0)]
+    assert EVENT_TIME.kept == [("n int64", 0), ("timers of event time n", 0)]
     assert replace(EVENT_TIME, time_mode=TimeMode(times)).kept[1:] == [("timers of processing time", 0)]
     assert replace(EVENT_TIME, time_mode=None, ttl_ms=5).kept == [("n int64; with age", 5)]
     assert replace(EVENT_TIME, time_mode=None, key="n int64").kept == [("n int64 by n int64", 0)]
