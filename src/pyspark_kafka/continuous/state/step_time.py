@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.state.lane_state import LaneState
 
 TIMERS = pa.schema([pa.field("key", pa.binary()), pa.field("expiryTimeInMs", pa.int64())])
-# Timers in memory of all key groups of a lane, and at least of each.
+# Timers in memory of all key groups of a lane, and at least of each. Their keys may be large.
 _MAX_NEAR, _MIN_NEAR = 20_000, 100
+_MAX_NEAR_BYTES = 4 * 1024 * 1024
 # Timers of one call of the function.
 _MAX_AT_ONCE = 4096
+_MAX_BYTES_AT_ONCE = 4 * 1024 * 1024
 # Calls of one turn; an epoch can end after it, and a transaction lasts for some epochs only.
 _MAX_TURN_S = 1.0
 # The watermark is beside the timers, which are longer.
@@ -142,7 +144,7 @@ class StepTime:
             end, near = self._end(), self._timers()
             is_long = False
             try:
-                while not is_long and end is not None and (timers := near.take(end, _MAX_AT_ONCE)):
+                while not is_long and end is not None and (timers := near.take(end, _MAX_AT_ONCE, _MAX_BYTES_AT_ONCE)):
                     self._states.put_all(self._step, timers, [None] * len(timers))
                     self._expired = timers[-1]
                     columns = [pa.array(map(key_of, timers), pa.binary()), pa.array(map(time_of, timers), pa.int64())]
@@ -172,6 +174,7 @@ class StepTime:
             def stored(first: bytes) -> Iterator[bytes]:
                 return (key for key in self._states.keys(self._step, first) if key != _WATERMARK)
 
-            maximum = max(_MAX_NEAR // len(self._states.key_groups), _MIN_NEAR)
-            self._near[key_group] = NearTimers(stored, maximum)
+            key_groups = len(self._states.key_groups)
+            maximum = max(_MAX_NEAR // key_groups, _MIN_NEAR)
+            self._near[key_group] = NearTimers(stored, maximum, _MAX_NEAR_BYTES // key_groups)
         return self._near[key_group]

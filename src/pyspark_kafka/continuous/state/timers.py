@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,13 +50,16 @@ class NearTimers:
         stored: returns all timers of the store from one on, in their order, including timers that were set a moment
             ago.
         maximum: of the timers that are read at a time; at most twice as many are in memory.
+        max_bytes: of the same timers, likewise; one timer is read, however large it is.
     """
 
-    def __init__(self, stored: Callable[[bytes], Iterator[bytes]], maximum: int) -> None:
-        self._stored, self._maximum = stored, maximum
+    def __init__(self, stored: Callable[[bytes], Iterator[bytes]], maximum: int, max_bytes: int) -> None:
+        self._stored, self._maximum, self._max_bytes = stored, maximum, max_bytes
         self._timers: set[bytes] = set()
         # Also has timers that were removed or taken.
         self._heap: list[bytes] = []
+        # Of both.
+        self._bytes = self._heap_bytes = 0
         # Timers from here on are in the store only; None if all are in memory.
         self._end: bytes | None = b""
 
@@ -67,38 +69,62 @@ class NearTimers:
             if (self._end is None or timer < self._end) and timer not in self._timers:
                 self._timers.add(timer)
                 heapq.heappush(self._heap, timer)
-        if len(self._timers) > 2 * self._maximum:
-            near = heapq.nsmallest(self._maximum + 1, self._timers)
-            self._end = near.pop()
-            self._timers, self._heap = set(near), near
+                self._bytes += len(timer)
+                self._heap_bytes += len(timer)
+        if len(self._timers) > 1 and (len(self._timers) > 2 * self._maximum or self._bytes > 2 * self._max_bytes):
+            self._end = self._keep(sorted(self._timers))
 
     def remove(self, timers: Iterable[bytes]) -> None:
         """Take note of timers that are not in the store any more. Timers that nobody has set are not an error."""
-        self._timers.difference_update(timers)
-        if len(self._heap) > 2 * (len(self._timers) + self._maximum):
-            self._heap = sorted(self._timers)
+        gone = self._timers.intersection(timers)
+        self._timers -= gone
+        self._bytes -= sum(map(len, gone))
+        is_long = len(self._heap) > 2 * (len(self._timers) + self._maximum)
+        if is_long or self._heap_bytes > 2 * (self._bytes + self._max_bytes):
+            self._heap, self._heap_bytes = sorted(self._timers), self._bytes
 
     def is_due(self, end: bytes) -> bool:
         """Return whether there is a timer before `end`."""
         timer = self._next()
         return timer is not None and timer < end
 
-    def take(self, end: bytes, limit: int) -> list[bytes]:
-        """Return the next timers before `end`, at most `limit`. The caller removes them from the store."""
+    def take(self, end: bytes, limit: int, max_bytes: int) -> list[bytes]:
+        """Return the next timers before `end`. The caller removes them from the store.
+
+        Args:
+            end: of the timers that are due.
+            limit: of timers.
+            max_bytes: of timers; one more timer is returned, however large it is.
+        """
         taken: list[bytes] = []
-        while len(taken) < limit and (timer := self._next()) is not None and timer < end:
+        size = 0
+        while len(taken) < limit and size < max_bytes and (timer := self._next()) is not None and timer < end:
             taken.append(timer)
+            size += len(timer)
             self._timers.discard(timer)
+            self._bytes -= len(timer)
         return taken
 
     def _next(self) -> bytes | None:
         while True:
             while self._heap and self._heap[0] not in self._timers:
-                heapq.heappop(self._heap)
+                self._heap_bytes -= len(heapq.heappop(self._heap))
             if self._heap or self._end is None:
                 return self._heap[0] if self._heap else None
             # All before the end have expired or are being taken. A store reads removed keys to leave them out, so
             # it does not begin with those.
-            near = list(islice(self._stored(self._end), self._maximum + 1))
-            self._end = near.pop() if len(near) > self._maximum else None
-            self._timers, self._heap = set(near), near
+            self._end = self._keep(self._stored(self._end))
+
+    def _keep(self, timers: Iterable[bytes]) -> bytes | None:
+        """Have the first ones of timers in memory; return the next one, None if there is none."""
+        near: list[bytes] = []
+        size, end = 0, None
+        for timer in timers:
+            if near and (len(near) == self._maximum or size + len(timer) > self._max_bytes):
+                end = timer
+                break
+            near.append(timer)
+            size += len(timer)
+        self._timers, self._heap = set(near), near
+        self._bytes = self._heap_bytes = size
+        return end

@@ -107,6 +107,21 @@ def test_timers_are_those_of_the_committed_epoch_after_a_restart(open_lane: Call
     assert again.fired() == []
 
 
+def test_memory_of_timers_with_large_keys_is_bounded_by_bytes(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane()
+    size, count = 300_000, 60
+    for number in range(count):
+        lane.set(number.to_bytes(2, "big") * (size // 2), number)
+        near = lane.time._near["g"]
+        assert sum(map(len, near._timers)) <= 8 * 1024 * 1024
+    found, calls = [], []
+    for timers in lane.time.expired():
+        found += timers.column("expiryTimeInMs").to_pylist()
+        calls.append(timers.num_rows)
+    assert found == list(range(count))
+    assert max(calls) * size <= 4 * 1024 * 1024 + size
+
+
 @pytest.mark.parametrize("bytes_in_memory", [1, 10**9])
 def test_timers_are_in_order_wherever_they_are_kept(
     open_lane: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch, bytes_in_memory: int

@@ -33,11 +33,11 @@ def test_end_of_a_time_is_after_its_timers_and_before_later_ones(time_ms: int) -
 class Store:
     """All timers, as the store has them."""
 
-    def __init__(self, maximum: int) -> None:
+    def __init__(self, maximum: int, max_bytes: int = 10**9) -> None:
         self.timers: set[bytes] = set()
         self.removed: set[bytes] = set()
         self.read = 0
-        self.near = NearTimers(self.in_order, maximum)
+        self.near = NearTimers(self.in_order, maximum, max_bytes)
 
     def in_order(self, first: bytes) -> Iterator[bytes]:
         for timer in sorted(each for each in self.timers | self.removed if each >= first):
@@ -46,18 +46,18 @@ class Store:
             if timer in self.timers:
                 yield timer
 
-    def add(self, *times: int) -> None:
-        timers = [timer_of(each, b"k") for each in times]
+    def add(self, *times: int, key: bytes = b"k") -> None:
+        timers = [timer_of(each, key) for each in times]
         self.timers.update(timers)
         self.near.add(timers)
 
-    def remove(self, *times: int) -> None:
-        timers = [timer_of(each, b"k") for each in times]
+    def remove(self, *times: int, key: bytes = b"k") -> None:
+        timers = [timer_of(each, key) for each in times]
         self.timers.difference_update(timers)
         self.near.remove(timers)
 
-    def take(self, time_ms: int, limit: int = 100) -> list[int]:
-        taken = self.near.take(first_after(time_ms), limit)
+    def take(self, time_ms: int, limit: int = 100, max_bytes: int = 10**9) -> list[int]:
+        taken = self.near.take(first_after(time_ms), limit, max_bytes)
         self.timers.difference_update(taken)
         self.removed.update(taken)
         return [time_of(each) for each in taken]
@@ -106,10 +106,37 @@ def test_memory_of_timers_that_are_set_and_removed_is_bounded() -> None:
     assert store.take(5_000, 5_000) == [1_000, *range(2_000, 3_000)]
 
 
+def test_memory_of_timers_with_large_keys_is_bounded() -> None:
+    store, key = Store(1_000, max_bytes=10_000), b"k" * 1_000
+    assert store.take(0) == []
+    for each in range(100):
+        store.add(each + 1, key=key)
+        store.remove(each, key=key)
+        assert sum(map(len, store.near._heap)) <= 30_000
+    store.add(*range(200, 300), key=key)
+    assert sum(map(len, store.near._timers)) <= 20_000
+    assert store.take(500) == [100, *range(200, 299)]
+    # Read from the store.
+    assert sum(map(len, store.near._timers)) <= 10_000
+    assert store.take(500) == [299]
+
+
+def test_timer_that_is_larger_than_the_memory_is_taken_in_its_turn() -> None:
+    store, key = Store(10, max_bytes=100), b"k" * 1_000
+    store.add(3, 5, key=key)
+    store.add(1, 4)
+    assert store.take(1) == [1]
+    store.add(2, 6)
+    assert store.take(100, max_bytes=500) == [2, 3]
+    assert store.take(100, max_bytes=500) == [4, 5]
+    assert store.take(100, max_bytes=500) == [6]
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_no_timer_is_lost_or_comes_twice_whatever_is_in_memory(seed: int) -> None:
     rng = random.Random(seed)
-    store = Store(rng.choice((1, 2, 5)))
+    # A timer has 9 bytes.
+    store = Store(rng.choice((1, 2, 5)), rng.choice((1, 20, 1_000)))
     now = 0
     for _ in range(300):
         times = [now + rng.randrange(-3, 30) for _ in range(rng.randrange(4))]
