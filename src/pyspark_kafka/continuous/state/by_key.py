@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyspark_kafka.continuous.state.row_codec import RowCodec
-from pyspark_kafka.continuous.state.timers import milliseconds
+from pyspark_kafka.continuous.state.times import milliseconds
 from pyspark_kafka.errors import SchemaError, StateError, described
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class StateByKey:
 
         Args:
             keys: as for `get`.
-            expiryTimestampMs: a time for each key: milliseconds since 1970, or timestamps.
+            expiryTimestampMs: a time for each key: milliseconds since 1970, or timestamps; 2**63 - 1 ms never comes.
 
         Raises:
             SchemaError: the step has no time mode, a time cannot be cast or is null, or lengths differ.
@@ -162,7 +162,7 @@ def _timers(keys: pa.Array, times: Any) -> tuple[Sequence[bytes], Sequence[int]]
         times = milliseconds(times)
     found = _as_array(times, pa.field("expiryTimestampMs", pa.int64()))
     if len(found) != len(wanted) or found.null_count:
-        raise _wrong(f"{len(wanted)} keys have {len(found)} times, of which {found.null_count} are null")
+        raise _wrong(f"{len(wanted)} keys have {len(found)} times, of which {found.null_count} are null or do not fit")
     return wanted, found.to_pylist()
 
 

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_kafka.continuous.state.timers import (
-    MIN_TIME_MS,
-    NearTimers,
-    first_after,
-    key_of,
-    milliseconds,
-    time_of,
-    timer_of,
-)
+from pyspark_kafka.continuous.state.timers import NearTimers, first_after, key_of, time_of, timer_of
+from pyspark_kafka.continuous.state.times import MIN_TIME_MS, milliseconds
 from pyspark_kafka.toolkit import SplitRows
 
 if TYPE_CHECKING:

@@ -5,20 +5,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 
-import pyarrow as pa
-import pyarrow.compute as pc
+from pyspark_kafka.continuous.state.times import MAX_TIME_MS
 
 _TIME_BYTES = 8
 # Times before 1970 are negative, and sort before the others.
 _ZERO = 2**63
-MIN_TIME_MS, MAX_TIME_MS = -(2**63), 2**63 - 1
-
-
-def milliseconds(times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return times as milliseconds since 1970: timestamps of any unit, or times that are milliseconds already."""
-    if pa.types.is_timestamp(times.type):
-        times = pc.cast(times, pa.timestamp("ms", tz=times.type.tz), safe=False).cast(pa.int64())
-    return times
 
 
 def timer_of(time_ms: int, key: bytes) -> bytes:

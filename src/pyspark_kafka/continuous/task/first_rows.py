@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.continuous.state.row_codec import RowCodec
-from pyspark_kafka.continuous.state.timers import MAX_TIME_MS, milliseconds
+from pyspark_kafka.continuous.state.times import MAX_TIME_MS, milliseconds
 from pyspark_kafka.continuous.state.versions import columns_text
 
 if TYPE_CHECKING:

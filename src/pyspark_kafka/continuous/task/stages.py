@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.step_time import StepTime
-from pyspark_kafka.continuous.state.timers import milliseconds
+from pyspark_kafka.continuous.state.times import milliseconds
 from pyspark_kafka.continuous.state.versions import schema_text
 from pyspark_kafka.errors import ContinuousQueryError, SchemaError, described
 
@@ -158,12 +158,14 @@ class MapWithState:
             if mode is None or time is None or mode.event_time is None:
                 yield from self._looked_at(self.function, self.function(batch, state))
                 continue
-            rows = time.split(batch, mode.times_of(batch, mode.event_time))
+            times = mode.times_of(batch, mode.event_time)
+            rows = time.split(batch, times)
             if rows.late.num_rows and mode.late is not None:
                 yield from self._looked_at(mode.late, mode.late(rows.late))
             if rows.on_time.num_rows:
                 yield from self._looked_at(self.function, self.function(rows.on_time, state))
-            time.advance(batch, mode.event_time)
+            # A row without a time, or with one that is out of range, is late, and says nothing about others.
+            time.advance(batch.filter(times.is_valid()) if times.null_count else batch, mode.event_time)
 
     def expired(self) -> Iterator[pa.RecordBatch]:
         """Return what the function of timers makes of due timers."""

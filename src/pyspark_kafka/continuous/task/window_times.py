@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pyspark_kafka.continuous.state.timers import MAX_TIME_MS
+from pyspark_kafka.continuous.state.times import MAX_TIME_MS, computed, divided, multiplied
 
 # So that the bounds of every window can be computed.
 MAX_DURATION_US = 2**60
@@ -52,13 +51,12 @@ class TimeWindow:
 
     def last_starts(self, times: pa.Array) -> pa.Array:
         """Return the start of the last window of each row; null for a time that has none."""
-        us = microseconds(times)
-        return pc.subtract(us, _modulo(pc.subtract(us, self.start_us), self.slide_us))
+        return computed(microseconds(times), lambda us: us - (us - self.start_us) % self.slide_us)
 
     def last_times(self, rows: pa.RecordBatch) -> pa.Array:
         """Return the greatest watermark at which a window of each row is open, in milliseconds; null for none."""
-        ends = pc.add(self.last_starts(rows.column(self.column)), self.duration_us)
-        return pc.subtract(closing_ms(ends), 1)
+        starts = self.last_starts(rows.column(self.column))
+        return computed(starts, lambda us: (us + (self.duration_us - 1)) // _US_IN_MS)
 
 
 @dataclass(frozen=True)
@@ -84,34 +82,21 @@ class SessionWindow:
 
     def last_times(self, rows: pa.RecordBatch) -> pa.Array:
         """Return the greatest watermark at which the session of each row alone is open, in milliseconds."""
-        ends = pc.add(microseconds(rows.column(self.column)), self.gap_us)
-        return pc.subtract(closing_ms(ends), 1)
+        times = microseconds(rows.column(self.column))
+        return computed(times, lambda us: (us + (self.gap_us - 1)) // _US_IN_MS)
 
 
-def microseconds(times: pa.Array) -> pa.Array:
+def microseconds(times: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return times as microseconds since 1970: timestamps, or milliseconds since 1970.
 
     Null for times that are so far away that a window of them could not be computed.
     """
     kind, numbers = times.type, times.cast(pa.int64())
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
-        return _divided(numbers, _NS_IN_US)
-    factor = _FACTORS_US[kind.unit if pa.types.is_timestamp(kind) else "ms"]
-    limit = _MAX_US // factor
-    is_near = pc.and_(pc.greater_equal(numbers, -limit), pc.less_equal(numbers, limit))
-    return pc.multiply(pc.if_else(is_near, numbers, pa.scalar(None, pa.int64())), factor)
+        return divided(numbers, _NS_IN_US)
+    return multiplied(numbers, _FACTORS_US[kind.unit if pa.types.is_timestamp(kind) else "ms"], _MAX_US)
 
 
-def closing_ms(ends: pa.Array) -> pa.Array:
+def closing_ms(ends: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return the least watermark that has reached the ends of windows."""
-    return pc.add(_divided(pc.subtract(ends, 1), _US_IN_MS), 1)
-
-
-def _divided(numbers: pa.Array, by: int) -> pa.Array:
-    """Return the quotients, rounded down; Arrow rounds to zero."""
-    return pc.divide(pc.subtract(numbers, _modulo(numbers, by)), by)
-
-
-def _modulo(numbers: pa.Array, by: int) -> pa.Array:
-    rest = pc.subtract(numbers, pc.multiply(pc.divide(numbers, by), by))
-    return pc.if_else(pc.less(rest, 0), pc.add(rest, by), rest)
+    return computed(ends, lambda us: (us - 1) // _US_IN_MS + 1)

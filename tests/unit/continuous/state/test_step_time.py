@@ -15,7 +15,7 @@ from pyspark_kafka.continuous.state import lane_state, step_time
 from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.step_time import StepTime
-from pyspark_kafka.continuous.state.timers import milliseconds
+from pyspark_kafka.continuous.state.times import milliseconds
 from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.errors import SchemaError, StateError
 from pyspark_kafka.toolkit import SplitRows

@@ -7,15 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyspark_kafka.continuous.state.timers import (
-    MAX_TIME_MS,
-    MIN_TIME_MS,
-    NearTimers,
-    first_after,
-    key_of,
-    time_of,
-    timer_of,
-)
+from pyspark_kafka.continuous.state.timers import NearTimers, first_after, key_of, time_of, timer_of
+from pyspark_kafka.continuous.state.times import MAX_TIME_MS, MIN_TIME_MS
 
 
 def test_timers_sort_by_time_then_by_key() -> None:

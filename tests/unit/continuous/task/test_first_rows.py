@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.continuous.state.lane_state import LaneState
-from pyspark_kafka.continuous.state.timers import MAX_TIME_MS, MIN_TIME_MS
+from pyspark_kafka.continuous.state.times import MAX_TIME_MS, MIN_TIME_MS
 from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.continuous.task.first_rows import FirstRows
 from pyspark_kafka.continuous.task.stages import TICK, MapWithState, Stages, TimeMode

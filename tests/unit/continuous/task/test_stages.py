@@ -186,6 +186,27 @@ def test_timers_of_a_step_reach_those_after_it_and_no_other_function_gets_a_tick
     assert seen == [1, 1, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("far", [2**63 - 1, -(2**63), 2**54, -(2**54)])
+def test_row_with_a_time_that_does_not_fit_is_late_and_moves_nothing(states: LaneState, far: int) -> None:
+    seconds = pa.schema([("n", pa.timestamp("s", "UTC"))])
+
+    def at(*given: int) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([pa.array(given, pa.int64()).cast(seconds.types[0])], schema=seconds)
+
+    late: list[int] = []
+
+    def noted(rows: pa.RecordBatch) -> None:
+        late.extend(rows.column("n").cast(pa.int64()).to_pylist())
+
+    def watermark(_: pa.RecordBatch, state: Any) -> pa.RecordBatch:
+        return rows(state.watermark_ms)
+
+    mode = TimeMode(times, "n", 1_000, noted)
+    stages = Stages([MapWithState(watermark, SCHEMA, SCHEMA, 0, mode)]).holding(states)
+    assert result(stages, at(far, 7), at(far), at(6, 9), at(8)) == [[None], [6_000], [8_000]]
+    assert late == [far, far]
+
+
 def test_function_of_timers_or_of_late_rows_may_return_nothing_or_is_named(states: LaneState) -> None:
     mode = TimeMode(lambda *_: None, "n", 0, lambda _: None)
     assert result(Stages([replace(EVENT_TIME, time_mode=mode)]).holding(states), rows(10), TICK, rows(9)) == [[10]]

@@ -152,10 +152,36 @@ def test_first_batch_has_no_late_rows_before_1970(opened: Opened, late: list[Any
     assert late == []
 
 
-def test_time_that_has_no_window_is_late(opened: Opened, late: list[Any]) -> None:
-    lane = opened("10 ms")
-    lane(rows((-(2**63), "a", 1)), rows((5, "a", 2)), rows((2**63 - 1, "a", 3)))
+@pytest.mark.parametrize("far", [2**63 - 1, -(2**63), 2**60, -(2**60)])
+@pytest.mark.parametrize("time", [pa.int64(), pa.timestamp("s", "UTC"), pa.timestamp("ms", "UTC")], ids=str)
+def test_time_that_has_no_window_is_late_and_ends_no_window(
+    opened: Opened, late: list[Any], time: pa.DataType, far: int
+) -> None:
+    seconds = 1 if time == pa.timestamp("s", "UTC") else 1000
+    lane = opened("10 seconds", time=time)
+    assert lane(rows((far, "a", 1), (5 * seconds, "a", 2), time=time), rows((far, "a", 3), time=time)) == []
+    assert lane(rows((4 * seconds, "a", 4), time=time)) == []
     assert late == [1, 3]
+    assert found(lane(rows((10 * seconds, "b", 0), time=time))) == [(0, 10_000, "a", 2, 6)]
+
+
+def test_watermark_of_a_time_before_1970_ends_no_window_that_its_row_is_in(opened: Opened, late: list[Any]) -> None:
+    lane = opened("1 millisecond", time=pa.timestamp("us"))
+    assert lane(rows((-1, "a", 1), time=pa.timestamp("us")), rows((-999, "a", 2), time=pa.timestamp("us"))) == []
+    assert late == []
+    assert found(lane(rows((0, "b", 0), time=pa.timestamp("us")))) == [(-1, 0, "a", 2, 3)]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_windows_are_right_at_the_last_times_that_have_some(opened: Opened, late: list[Any], sign: int) -> None:
+    # 2**63 - 1 microseconds, less 2**61 for the bounds of windows.
+    last = sign * (2**63 - 1 - 2**61)
+    lane = opened(f"{2**60 // 1_000} ms", f"{2**59 // 1_000} ms", time=pa.timestamp("us"))
+    made = lane(rows((last, "a", 1), (last + sign, "a", 2), time=pa.timestamp("us")))
+    made += lane(rows((last, "a", 3), time=pa.timestamp("us")))
+    assert made == []
+    assert late == [2]
+    assert lane.kept() == (2, 2)
 
 
 def test_functions_pickle() -> None:
