@@ -6,11 +6,11 @@ import json
 import struct
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from heapq import merge
-from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion, directory_of
@@ -21,7 +21,7 @@ from pyspark_kafka.errors import StateError
 from pyspark_kafka.toolkit import KeyedState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from pyspark_kafka.continuous.state.versions import StatePlan
@@ -39,6 +39,9 @@ _MAX_VALUE_BYTES = 16 * 1024 * 1024
 _ENTRY_BYTES = 160
 _MAX_EXPIRED = 100_000
 _PREFIX = struct.Struct(">IB")
+# Values by key, by the prefix of the state: a lane may have thousands of key groups, each with a few keys.
+_Changes: TypeAlias = "dict[bytes, dict[bytes, bytes | None]]"
+_NONE: Mapping[bytes, bytes | None] = {}
 
 
 class LaneState:
@@ -70,12 +73,12 @@ class LaneState:
         self._files = VersionFiles(CheckpointFiles(plan.location))
         self._slots: dict[tuple[int, str], Slot] = {}
         self._by_prefix: dict[bytes, Slot] = {}
-        self._changes: dict[bytes, bytes | None] = {}
+        self._changes: _Changes = {}
         self._changed_bytes = 0
         # Older than `_changes`, and than one another; the second is being merged.
-        self._recent: dict[bytes, bytes | None] = {}
+        self._recent: _Changes = {}
         self._recent_bytes = 0
-        self._merging: dict[bytes, bytes | None] = {}
+        self._merging: _Changes = {}
         self._young: dict[bytes, bytes | None] = {}
         self._old: dict[bytes, bytes | None] = {}
         self._young_bytes = 0
@@ -145,19 +148,18 @@ class LaneState:
     def get_all(self, step: int, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the value of each key; None for a key without a value."""
         slot = self._slot(step)
-        prefix, changes, young, old = slot.prefix, self._changes, self._young, self._old
-        recent, merging = self._recent, self._merging
+        prefix, young, old = slot.prefix, self._young, self._old
+        changes, recent, merging = (each.get(prefix, _NONE) for each in (self._changes, self._recent, self._merging))
         found: list[bytes | None] = []
         missing: dict[bytes, list[int]] = {}
         for number, each in enumerate(keys):
-            key = prefix + each
-            if key in changes:
-                found.append(changes[key])
-            elif key in recent:
-                found.append(recent[key])
-            elif key in merging:
-                found.append(merging[key])
-            elif key in young:
+            if each in changes:
+                found.append(changes[each])
+            elif each in recent:
+                found.append(recent[each])
+            elif each in merging:
+                found.append(merging[each])
+            elif (key := prefix + each) in young:
                 found.append(young[key])
             elif key in old:
                 value = old[key]
@@ -183,12 +185,13 @@ class LaneState:
         """
         slot = self._slot(step)
         stamp = self._now_ms().to_bytes(8, "big") if slot.ttl_ms else b""
+        changes = self._changes.setdefault(slot.prefix, {})
         for each, value in zip(keys, values, strict=True):
             key = slot.prefix + each
             size = len(key) + _ENTRY_BYTES + (len(value) if value is not None else 0)
             if size > _MAX_VALUE_BYTES:
                 raise _too_large(size)
-            self._changes[key] = value if value is None else stamp + value
+            changes[each] = value if value is None else stamp + value
             self._young.pop(key, None)
             self._old.pop(key, None)
             # A key that changes twice counts twice: then changes are written a little sooner.
@@ -201,13 +204,12 @@ class LaneState:
     def keys(self, step: int, first: bytes = b"") -> Iterator[bytes]:
         """Return all keys from one on that have a value, in their order; of a state without an age."""
         prefix = self._slot(step).prefix
-        begin = prefix + first
         changed: dict[bytes, bytes | None] = {}
         for newer in (self._merging, self._recent, self._changes):
-            changed.update(item for item in newer.items() if item[0].startswith(prefix) and item[0] >= begin)
-        stored = (key for key, _ in self._reader.items(prefix, first) if key not in changed)
+            changed.update(item for item in newer.get(prefix, _NONE).items() if item[0] >= first)
+        stored = (key[_PREFIX.size :] for key, _ in self._reader.items(prefix, first))
         added = sorted(key for key, value in changed.items() if value is not None)
-        return (key[_PREFIX.size :] for key in merge(stored, added))
+        return merge((key for key in stored if key not in changed), added)
 
     def begin_epoch(self, epoch: int) -> None:
         """Take note of the epoch to which changes belong."""
@@ -279,7 +281,7 @@ class LaneState:
             return
         chain = self._files.chain(directory, slot.head)
         for is_whole, changes, size in self._files.read(directory, chain):
-            self._merge({slot.prefix + key: value for key, value in changes})
+            self._merge({slot.prefix: dict(changes)})
             if is_whole:
                 slot.whole_bytes += size
             else:
@@ -290,15 +292,14 @@ class LaneState:
         """Move the changes to the changes of earlier epochs, and return the files for the checkpoint."""
         deltas = []
         stem = self._version(0).stem
-        for prefix, group in groupby(sorted(self._changes.items(), key=_key), key=lambda item: item[0][: _PREFIX.size]):
+        for prefix, changes in sorted(self._changes.items(), key=_key):
             slot = self._by_prefix[prefix]
-            stripped = ((key[_PREFIX.size :], value) for key, value in group)
-            for part in _parts(stripped):
+            for part in _parts(sorted(changes.items(), key=_key)):
                 data = delta_bytes(part, slot.head)
                 deltas.append((slot.directory, stem, slot.parts, data))
                 slot.delta_bytes += len(data)
                 slot.parts += 1
-        self._recent.update(self._changes)
+            self._recent.setdefault(prefix, {}).update(changes)
         # A key that changes in several epochs counts several times: then changes are merged a little sooner.
         self._recent_bytes += self._changed_bytes
         self._changes = {}
@@ -325,10 +326,17 @@ class LaneState:
             self._wholes.remove(whole)
             whole.result()
 
-    def _merge(self, changes: Mapping[bytes, bytes | None]) -> None:
-        if changes:
-            updates = {key: value for key, value in changes.items() if value is not None}
-            self._store.merge(self._merges, updates, remove=changes.keys() - updates.keys())
+    def _merge(self, changes: _Changes) -> None:
+        updates: dict[bytes, bytes] = {}
+        removed: list[bytes] = []
+        for prefix, values in changes.items():
+            for key, value in values.items():
+                if value is None:
+                    removed.append(prefix + key)
+                else:
+                    updates[prefix + key] = value
+        if updates or removed:
+            self._store.merge(self._merges, updates, remove=removed)
             self._merges += 1
 
     def _write_whole(self, slot: Slot, version: StateVersion) -> None:
@@ -341,7 +349,7 @@ class LaneState:
                 if slot.ttl_ms and int.from_bytes(value[:8], "big") < oldest:
                     # The others are gone for readers as well, and are removed the next time.
                     if len(expired) < _MAX_EXPIRED:
-                        expired.append(key)
+                        expired.append(key[_PREFIX.size :])
                 else:
                     yield key[_PREFIX.size :], value
 
@@ -353,7 +361,7 @@ class LaneState:
             size += self._files.write_whole_part(slot.directory, version, parts, part)
             parts += 1
         self._files.end_whole(slot.directory, version, parts)
-        self._merge(dict.fromkeys(expired))
+        self._merge({slot.prefix: dict.fromkeys(expired)})
         slot.whole_bytes = size
         unused_before = slot.whole_written(version.epoch, self._first_epoch)
         if unused_before is not None:
@@ -370,11 +378,15 @@ class LaneState:
         return [None if value is None or int.from_bytes(value[:8], "big") < oldest else value[8:] for value in values]
 
 
-def _bytes_of(changes: Mapping[bytes, bytes | None]) -> int:
-    return sum(len(key) + len(value or b"") + _ENTRY_BYTES for key, value in changes.items())
+def _bytes_of(changes: _Changes) -> int:
+    return sum(
+        _PREFIX.size + len(key) + len(value or b"") + _ENTRY_BYTES
+        for values in changes.values()
+        for key, value in values.items()
+    )
 
 
-def _key(item: tuple[bytes, bytes | None]) -> bytes:
+def _key(item: tuple[bytes, object]) -> bytes:
     return item[0]
 
 

@@ -97,6 +97,8 @@ class RowCodec:
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if column.type == kind:
+        return column
     is_decimal = pa.types.is_decimal128(column.type) or pa.types.is_decimal128(kind)
     return column.view(kind) if is_decimal else column.cast(kind)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.continuous.state.timers import NearTimers, first_after, key_of, time_of, timer_of
-from pyspark_kafka.continuous.state.times import MIN_TIME_MS, milliseconds
+from pyspark_kafka.continuous.state.times import MAX_TIME_MS, MIN_TIME_MS, milliseconds
 from pyspark_kafka.toolkit import SplitRows
 
 if TYPE_CHECKING:
@@ -57,6 +57,12 @@ class StepTime:
         self._clock = clock
         # Key groups that the last turn has not finished.
         self._left: list[str] = []
+        # Key groups that may have a timer that is due: in the others, no timer was set and no watermark has moved since
+        # they had none. A lane may have thousands of key groups, and asks after each batch.
+        self._open: dict[str, None] = dict.fromkeys(states.key_groups)
+        # With processing time: when the next timer of the others is due, and the least of these times.
+        self._wakes: dict[str, int] = {}
+        self._first_wake_ms = MAX_TIME_MS
         self._near: dict[str, NearTimers] = {}
         self._watermarks: dict[str, int | None] = {}
         # While the function of timers runs: the last timer that it got, and timers up to it that it has set.
@@ -83,6 +89,7 @@ class StepTime:
         last = self._expired
         # Otherwise a function that sets the timer again that it got would never end.
         self._held.update(timer for timer in timers if last is not None and timer <= last)
+        self._open[self._states.key_group] = None
         self._timers().add(timer for timer in timers if timer not in self._held)
 
     def delete(self, keys: Sequence[bytes], times_ms: Sequence[int]) -> None:
@@ -113,15 +120,22 @@ class StepTime:
         reached, before = max(newest - self._delay_ms, MIN_TIME_MS), self.watermark_ms
         if before is None or reached > before:
             self._watermarks[self._states.key_group] = reached
+            self._open[self._states.key_group] = None
             self._states.put_all(self._step, [_WATERMARK], [reached.to_bytes(8, "big", signed=True)])
 
     def is_due(self) -> bool:
         """Return whether a timer of any key group is due."""
-        for key_group in self._states.key_groups:
+        for key_group in self._candidates():
             self._states.point_at(key_group)
             end = self._end()
-            if end is not None and self._timers().is_due(end):
-                return True
+            timer = None if end is None else self._timers().first()
+            if end is not None and timer is not None:
+                if timer < end:
+                    return True
+                if self._delay_ms is None:
+                    self._wakes[key_group] = time_of(timer)
+                    self._first_wake_ms = min(self._first_wake_ms, self._wakes[key_group])
+            del self._open[key_group]
         return False
 
     def expired(self) -> Iterator[pa.RecordBatch]:
@@ -131,7 +145,7 @@ class StepTime:
         the functions take long, the turn ends with some timers left: see `has_left`.
         """
         until = self._clock() + _MAX_TURN_S
-        self._left = self._left or list(self._states.key_groups)
+        self._left = self._left or self._candidates()
         while self._left:
             self._states.point_at(self._left[0])
             end, near = self._end(), self._timers()
@@ -143,7 +157,8 @@ class StepTime:
                     columns = [pa.array(map(key_of, timers), pa.binary()), pa.array(map(time_of, timers), pa.int64())]
                     yield pa.RecordBatch.from_arrays(columns, schema=TIMERS)
                     is_long = self._clock() >= until
-                if not is_long or end is None or not near.is_due(end):
+                timer = near.first() if is_long else None
+                if end is None or timer is None or timer >= end:
                     self._left.pop(0)
             finally:
                 near.add(self._held)
@@ -154,6 +169,16 @@ class StepTime:
     def has_left(self) -> bool:
         """Return whether the last turn ended before every timer that was due had expired."""
         return bool(self._left)
+
+    def _candidates(self) -> list[str]:
+        """Return the key groups that may have a timer that is due."""
+        if self._wakes and (now_ms := self.now_ms()) >= self._first_wake_ms:
+            woken = [key_group for key_group, wake_ms in self._wakes.items() if wake_ms <= now_ms]
+            self._open.update(dict.fromkeys(woken))
+            for key_group in woken:
+                del self._wakes[key_group]
+            self._first_wake_ms = min(self._wakes.values(), default=MAX_TIME_MS)
+        return list(self._open)
 
     def _end(self) -> bytes | None:
         """Return what sorts after the timers of the key group that are due; None if none can be."""

@@ -74,11 +74,6 @@ class NearTimers:
         if is_long or self._heap_bytes > 2 * (self._bytes + self._max_bytes):
             self._heap, self._heap_bytes = sorted(self._timers), self._bytes
 
-    def is_due(self, end: bytes) -> bool:
-        """Return whether there is a timer before `end`."""
-        timer = self._next()
-        return timer is not None and timer < end
-
     def take(self, end: bytes, limit: int, max_bytes: int) -> list[bytes]:
         """Return the next timers before `end`. The caller removes them from the store.
 
@@ -89,14 +84,15 @@ class NearTimers:
         """
         taken: list[bytes] = []
         size = 0
-        while len(taken) < limit and size < max_bytes and (timer := self._next()) is not None and timer < end:
+        while len(taken) < limit and size < max_bytes and (timer := self.first()) is not None and timer < end:
             taken.append(timer)
             size += len(timer)
             self._timers.discard(timer)
             self._bytes -= len(timer)
         return taken
 
-    def _next(self) -> bytes | None:
+    def first(self) -> bytes | None:
+        """Return the next timer; None if there is none."""
         while True:
             while self._heap and self._heap[0] not in self._timers:
                 self._heap_bytes -= len(heapq.heappop(self._heap))

@@ -44,7 +44,7 @@ class Part:
         """Return its name as a column."""
         return f"{self.kind}({self.column})"
 
-    @property
+    @cached_property
     def kept(self) -> pa.DataType:
         """Return its type as a column."""
         if self.kind == "sum" and pa.types.is_decimal(self.given):

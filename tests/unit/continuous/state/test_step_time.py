@@ -15,7 +15,7 @@ from pyspark_kafka.continuous.state import lane_state, step_time
 from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.step_time import StepTime
-from pyspark_kafka.continuous.state.times import milliseconds
+from pyspark_kafka.continuous.state.times import MAX_TIME_MS, MIN_TIME_MS, milliseconds
 from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.errors import SchemaError, StateError
 from pyspark_kafka.toolkit import SplitRows
@@ -254,6 +254,41 @@ def test_watermark_is_the_newest_time_less_the_delay(open_lane: Callable[..., La
     assert lane.state.getCurrentWatermarkInMs() == 60
 
 
+def test_only_key_groups_that_have_changed_are_looked_at(open_lane: Callable[..., Lane]) -> None:
+    """A lane may have thousands of key groups, and asks after each batch."""
+    groups = tuple(map(str, range(1_000)))
+    lane = open_lane(delay_ms=0, groups=("g", *groups))
+    assert not lane.time.is_due()
+    looked: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lane.states, "point_at", looked.append)
+        assert not lane.time.is_due()
+    assert looked == []
+    lane.states.point_at("7")
+    lane.set(b"a", 7)
+    assert not lane.time.is_due()
+    lane.states.point_at("7")
+    lane.time.advance(rows(8), "t")
+    assert lane.time.is_due()
+    assert lane.fired() == [(b"a", 7)]
+
+
+def test_clock_wakes_the_key_groups_whose_timers_it_has_reached(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane(groups=("g", "h", "i"))
+    for group, time in (("g", 120), ("h", 110), ("i", 130)):
+        lane.states.point_at(group)
+        lane.set(group.encode(), time)
+    assert not lane.time.is_due()
+    lane.states.point_at("i")
+    lane.set(b"i", 105)
+    lane.time.delete([b"i"], [130])
+    for now, fired in ((104, []), (105, [(b"i", 105)]), (119, [(b"h", 110)]), (200, [(b"g", 120)]), (300, [])):
+        lane.now = now
+        assert lane.time.is_due() == bool(fired)
+        assert lane.fired() == fired
+        assert not lane.time.is_due()
+
+
 def test_timers_of_event_time_wait_for_the_watermark_of_their_key_group(open_lane: Callable[..., Lane]) -> None:
     lane = open_lane(delay_ms=10)
     lane.set(b"a", 40, 41)
@@ -266,6 +301,18 @@ def test_timers_of_event_time_wait_for_the_watermark_of_their_key_group(open_lan
     lane.states.point_at("h")
     lane.time.advance(rows(1_000), "t")
     assert lane.fired() == [(b"b", 40)]
+
+
+def test_timers_at_the_bounds_of_time_expire_but_the_last_one(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane(delay_ms=0, groups=("g",))
+    lane.set(b"a", MIN_TIME_MS, -1, MAX_TIME_MS - 1, MAX_TIME_MS)
+    lane.time.advance(rows(MIN_TIME_MS), "t")
+    assert lane.fired() == [(b"a", MIN_TIME_MS)]
+    lane.time.advance(rows(-1), "t")
+    assert lane.fired() == [(b"a", -1)]
+    lane.time.advance(rows(MAX_TIME_MS), "t")
+    assert lane.fired() == [(b"a", MAX_TIME_MS - 1)]
+    assert not lane.time.is_due()
 
 
 def test_watermark_continues_after_a_restart(open_lane: Callable[..., Lane]) -> None:
@@ -294,7 +341,10 @@ def test_times_of_timers_may_be_timestamps(open_lane: Callable[..., Lane]) -> No
     assert lane.fired() == [(b"a", 10), (b"b", 20)]
 
 
-@pytest.mark.parametrize("times", [[1], [1, None], ["soon", "late"], [2**63, 1]])
+TOO_FAR = pa.array([1, 2**62]).cast(pa.timestamp("s"))
+
+
+@pytest.mark.parametrize("times", [[1], [1, None], ["soon", "late"], [2**63, 1], TOO_FAR])
 def test_times_that_cannot_be_used_are_an_error(open_lane: Callable[..., Lane], times: Any) -> None:
     lane = open_lane()
     with pytest.raises(SchemaError) as caught:
