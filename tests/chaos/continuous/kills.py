@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -24,6 +25,8 @@ RANDOM_MOMENT = "at a random moment"
 EXECUTOR = "executor"
 # For longer than the driver waits for a word of it, and then it continues where it was.
 FROZEN = "task's Python worker, by SIGSTOP"
+# A driver waits for tasks that start, however long: a worker that stands still then must continue.
+_FROZEN_S = 60.0
 WORKER, PROGRAM, WITH_SPARK = "task's Python worker", "driver program", "driver program and its Spark"
 IN_TASKS = {**TASK_POINTS, **STATE_POINTS, **TRANSACTION_POINTS}
 POINTS = {**IN_TASKS, **DRIVER_POINTS, **RECOVERY_POINTS, **TAKEOVER_POINTS}
@@ -101,11 +104,12 @@ def do(world: KillWorld, kill: Kill) -> None:
     A program that has a Spark of its own is followed by one that is a client of the server.
     """
     died: list[tuple[Killed, float]] = []
-    frozen = None
+    frozen: threading.Timer | None = None
     if not kill.point:
         time.sleep(world.rng.uniform(0, 0.5))
         if kill.who == FROZEN:
-            frozen = world.strike_worker(signal.SIGSTOP)
+            frozen = threading.Timer(_FROZEN_S, _resume, [world.strike_worker(signal.SIGSTOP)])
+            frozen.start()
         else:
             world.strike_worker(signal.SIGKILL, executor=kill.who == EXECUTOR)
         died.append((Killed(kill.who, RANDOM_MOMENT), time.time()))
@@ -119,14 +123,21 @@ def do(world: KillWorld, kill: Kill) -> None:
             if who != WORKER:
                 world.await_program_end()
                 world.start()
-    seconds = world.await_flow(died[-1][1])
-    if frozen is not None:
-        # Spark may have killed it meanwhile.
-        with suppress(ProcessLookupError):
-            os.kill(frozen, signal.SIGCONT)
+    try:
+        seconds = world.await_flow(died[-1][1])
+    finally:
+        if frozen is not None:
+            frozen.cancel()
+            frozen.function(*frozen.args)
     for each, moment in died:
         each.seconds = died[-1][1] + seconds - moment
     world.killed += [each for each, _ in died]
+
+
+def _resume(pid: int) -> None:
+    # Spark may have killed it meanwhile.
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
 
 
 def rows_of(killed: Sequence[Killed]) -> list[list[object]]:
