@@ -27,6 +27,9 @@ def test_program_with_an_archive_copies_each_row_once(
         with submitted(
             "--master", cluster.url, "--executor-memory", "512m",
             "--conf", "spark.ui.enabled=false", "--conf", "spark.driver.bindAddress=127.0.0.1",
+            # A job begins when both executors are there.
+            "--conf", "spark.cores.max=2", "--conf", "spark.scheduler.minRegisteredResourcesRatio=1.0",
+            "--conf", "spark.scheduler.maxRegisteredResourcesWaitingTime=120s",
             "--archives", f"{packed_environment}#environment", PROGRAM, plan.file,
             place=tmp_path,
             environment={"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"},
