@@ -55,8 +55,7 @@ class TimeWindow:
 
     def last_times(self, rows: pa.RecordBatch) -> pa.Array:
         """Return the greatest watermark at which a window of each row is open, in milliseconds; null for none."""
-        starts = self.last_starts(rows.column(self.column))
-        return computed(starts, lambda us: (us + (self.duration_us - 1)) // _US_IN_MS)
+        return _last_ms(self.last_starts(rows.column(self.column)), self.duration_us)
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,7 @@ class SessionWindow:
 
     def last_times(self, rows: pa.RecordBatch) -> pa.Array:
         """Return the greatest watermark at which the session of each row alone is open, in milliseconds."""
-        times = microseconds(rows.column(self.column))
-        return computed(times, lambda us: (us + (self.gap_us - 1)) // _US_IN_MS)
+        return _last_ms(microseconds(rows.column(self.column)), self.gap_us)
 
 
 def microseconds(times: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -100,3 +98,8 @@ def microseconds(times: pa.Array | pa.ChunkedArray) -> pa.Array:
 def closing_ms(ends: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return the least watermark that has reached the ends of windows."""
     return computed(ends, lambda us: (us - 1) // _US_IN_MS + 1)
+
+
+def _last_ms(starts: pa.Array, length_us: int) -> pa.Array:
+    """Return the greatest watermark, in milliseconds, that has not reached the ends of windows of a length."""
+    return computed(starts, lambda us: (us + (length_us - 1)) // _US_IN_MS)
