@@ -9,7 +9,7 @@ takes longer than the step itself.
 from __future__ import annotations
 
 import logging
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource
@@ -132,7 +132,7 @@ class TableDataSource(DataSource):
         try:
             asked = arrow_schema(schema)
             scan = _scan(self._scan_builder(asked, TableCapability.MICRO_BATCH_READ, "spark.readStream"), asked)
-            stream = scan.toMicroBatchStream(self._located().get(_CHECKPOINT))
+            stream = scan.toMicroBatchStream(self._located.get(_CHECKPOINT))
             check_instance(stream, MicroBatchStream, scan, "toMicroBatchStream")
             log_as_spark(f"planning a streaming read of {scan.description()}")
             # Spark builds a second reader, only to pickle it.
@@ -188,10 +188,11 @@ class TableDataSource(DataSource):
         from pyspark_kafka.connector.engine.checks import check_instance
 
         table = self.table()
-        return check_instance(table.schema(self._located()), pa.Schema, table, "schema")
+        return check_instance(table.schema(self._located), pa.Schema, table, "schema")
 
+    @cached_property
     def _located(self) -> Mapping[str, str]:
-        """Return the options, with the location of the checkpoint as Spark reads it."""
+        """The options, with the location of the checkpoint as Spark reads it."""
         if _CHECKPOINT not in self.options:
             return self.options
         from pyspark.sql.datasource import CaseInsensitiveDict
@@ -207,9 +208,7 @@ class TableDataSource(DataSource):
         from pyspark_kafka.spark.compat import arrow_schema, spark_schema
 
         table = self._capable(SupportsRead, capability, call)
-        builder: ScanBuilder = check_instance(
-            table.newScanBuilder(self._located()), ScanBuilder, table, "newScanBuilder"
-        )
+        builder: ScanBuilder = check_instance(table.newScanBuilder(self._located), ScanBuilder, table, "newScanBuilder")
         if isinstance(builder, SupportsPushDownRequiredColumns):
             builder.pruneColumns(asked)
         elif not asked.equals(own := arrow_schema(spark_schema(self._schema()))):
@@ -226,7 +225,7 @@ class TableDataSource(DataSource):
         from pyspark_kafka.spark.compat import schema_to_write
 
         table = self._capable(SupportsWrite, capability, call)
-        info = LogicalWriteInfo(self._located(), schema_to_write(schema))
+        info = LogicalWriteInfo(self._located, schema_to_write(schema))
         builder = check_instance(table.newWriteBuilder(info), WriteBuilder, table, "newWriteBuilder")
         if overwrite:
             builder = self._truncated(builder, capability)
