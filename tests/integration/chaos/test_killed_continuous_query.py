@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from chaos.continuous.checker import KillsFindings
 from chaos.continuous.kills import PROGRAM, WORKER, Kill, do, rows_of
 from chaos.continuous.striking import COUNTING, IN_WINDOWS
 from chaos.continuous.world import KillWorld
@@ -39,6 +41,20 @@ WITH_STATE = [
 IN_WINDOWS_KILLS = [Kill(WORKER, "task_row"), *WITH_STATE]
 
 
+def after_kills(
+    world: KillWorld, writer: SourceWriter, source: str, kills: Sequence[Kill], rate: float
+) -> KillsFindings:
+    """Kill processes of the query while records are written, let it read all of them, and judge its output."""
+    writer.write(source, 3, rate)
+    world.start()
+    world.until(lambda: world.last_commit() >= 1, "no epoch was committed")
+    for kill in kills:
+        do(world, kill)
+    writer.stop()
+    world.finish()
+    return world.findings([source], frozenset())
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "exactly_once",
@@ -53,15 +69,8 @@ def test_killed_query_loses_nothing_and_repeats_what_it_may(
         SourceWriter([bootstrap_servers], Ledger()) as writer,
         KillWorld(tmp_path / "kills", bootstrap_servers, connect_url, source, target, exactly_once, seed=1) as world,
     ):
-        writer.write(source, 3, RATE)
-        world.start()
-        world.until(lambda: world.last_commit() >= 1, "no epoch was committed")
         kills = EXACTLY_ONCE if exactly_once else AT_LEAST_ONCE
-        for kill in kills:
-            do(world, kill)
-        writer.stop()
-        world.finish()
-        found = world.findings([source], frozenset())
+        found = after_kills(world, writer, source, kills, RATE)
         assert not found.anomalies(exactly_once=exactly_once), found.examples
         assert found.expected > 100
         assert len(world.killed) == sum(kill.count for kill in kills), rows_of(world.killed)
@@ -81,14 +90,7 @@ def test_killed_query_that_counts_has_every_count_right(
         SourceWriter([bootstrap_servers], Ledger()) as writer,
         KillWorld(place, bootstrap_servers, connect_url, source, target, True, seed=1, keeps=COUNTING) as world,
     ):
-        writer.write(source, 3, RATE)
-        world.start()
-        world.until(lambda: world.last_commit() >= 1, "no epoch was committed")
-        for kill in WITH_STATE:
-            do(world, kill)
-        writer.stop()
-        world.finish()
-        found = world.findings([source], frozenset())
+        found = after_kills(world, writer, source, WITH_STATE, RATE)
         assert not found.anomalies(), found.examples
         assert found.counted == found.expected > 100
         assert world.ended() == []
@@ -105,14 +107,7 @@ def test_killed_query_writes_every_window_once_with_all_rows_but_late_ones(
         SourceWriter([bootstrap_servers], Ledger()) as writer,
         KillWorld(place, bootstrap_servers, connect_url, source, target, True, seed=1, keeps=IN_WINDOWS) as world,
     ):
-        writer.write(source, 3, 2 * RATE)
-        world.start()
-        world.until(lambda: world.last_commit() >= 1, "no epoch was committed")
-        for kill in IN_WINDOWS_KILLS:
-            do(world, kill)
-        writer.stop()
-        world.finish()
-        found = world.findings([source], frozenset())
+        found = after_kills(world, writer, source, IN_WINDOWS_KILLS, 2 * RATE)
         assert not found.anomalies(), found.examples
         assert found.windows > 100
         assert found.late > 10
