@@ -7,10 +7,10 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from kit.maven import MavenFile, get_once
+from kit.programs.submitted import SPARK
 from pyspark_kafka.testing.java import find_java
 
 # Of the version that PySpark has in its jars.
@@ -56,7 +56,7 @@ def running_hadoop(place: Path, *, node_managers: int = 0) -> Iterator[Hadoop]:
         place: an empty folder.
         node_managers: each has 4 slots, and 4 GiB for containers.
     """
-    jars = [Path(str(find_spec("pyspark").origin)).parent / "jars" / "*"]  # type: ignore[union-attr]
+    jars = [SPARK / "jars" / "*"]
     jars += [get_once(each, f"{each.name}-{each.version}.jar") for each in (JAR, *(_FOR_YARN if node_managers else ()))]
     java = find_java().executable.resolve()
     with (
