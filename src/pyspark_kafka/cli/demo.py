@@ -267,7 +267,8 @@ def _aggregate(
             .option("kafka.compression.type", codec)
             .option("topic", _REVENUE)
             .option("valueFormat", "json")
-            .option("checkpointLocation", f"{directory}/checkpoint")
+            # A path without a scheme may be on HDFS.
+            .option("checkpointLocation", Path(directory, "checkpoint").as_uri())
             .outputMode("append")
             .trigger(availableNow=True)
             .start()

@@ -26,7 +26,7 @@ from pyspark_kafka.operations.checkpoints.forking.plan import METADATA, ForkRequ
 from pyspark_kafka.operations.checkpoints.forking.positions import partitions_of
 from pyspark_kafka.operations.checkpoints.forking.rewind import apply_rewind, check_finished, check_quiet
 from pyspark_kafka.operations.checkpoints.forking.snapshot import read_snapshot
-from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
+from pyspark_kafka.operations.checkpoints.query_checkpoint import files_of, read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import read_unfinished
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def run_fork(source: str, target: str, request: ForkArguments) -> ExitStatus:
         ConnectorError: it cannot be planned or written.
         Interrupted: the user has pressed Ctrl-C after the plan was made.
     """
-    files, target_files = CheckpointFiles(source), CheckpointFiles(target)
+    files, target_files = files_of(source), files_of(target)
     plan, failure = _planned(files, request, in_place=False)
     check_target(files, target_files)
     try:
@@ -119,7 +119,7 @@ def run_rewind(checkpoint: str, request: ForkArguments, *, force: bool) -> ExitS
     Raises:
         ConnectorError: it cannot be planned or carried out.
     """
-    files = CheckpointFiles(checkpoint)
+    files = files_of(checkpoint)
     plan, failure = _planned(files, request, in_place=True)
     backup = _backup_beside(files)
     if not force:
@@ -148,7 +148,7 @@ def run_restore(checkpoint: str, backup: str, request: ForkArguments, *, force: 
     Raises:
         ConnectorError: the backup is none, or one of another query, or the checkpoint is in use.
     """
-    files, copy = CheckpointFiles(checkpoint), CheckpointFiles(backup)
+    files, copy = files_of(checkpoint), files_of(backup)
     content = _content_of(copy)
     check_backup(files, copy)
     if not force:

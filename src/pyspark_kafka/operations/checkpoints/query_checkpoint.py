@@ -20,6 +20,7 @@ from pyspark_kafka.checkpoint.continuous_files import (
     messages_name,
     read_owner,
 )
+from pyspark_kafka.checkpoint.default_file_system import on_default_file_system
 from pyspark_kafka.checkpoint.initial_offset_log import decode
 from pyspark_kafka.checkpoint.reader_schemas import ReaderSchemasFile
 from pyspark_kafka.checkpoint.topic_ids import TopicIdsFile
@@ -279,18 +280,28 @@ class QueryCheckpoint:
             return ""
 
 
+def files_of(location: str) -> CheckpointFiles:
+    """Return the files of a checkpoint.
+
+    Args:
+        location: as for `CheckpointFiles`, and as the query has it: an absolute path without a scheme is on Hadoop's
+            default file system, if `HADOOP_CONF_DIR` is set.
+    """
+    return CheckpointFiles(on_default_file_system(location))
+
+
 def read_checkpoint(location: str | CheckpointFiles) -> QueryCheckpoint:
     """Read the names in a checkpoint: three listings, for any number of batches.
 
     Runs on: any program; blocks on the file system.
 
     Args:
-        location: as for `CheckpointFiles`.
+        location: as for `files_of`.
 
     Raises:
         CheckpointError: there is no checkpoint there (condition CHECKPOINT_NOT_FOUND), or it cannot be listed.
     """
-    files = location if isinstance(location, CheckpointFiles) else CheckpointFiles(location)
+    files = location if isinstance(location, CheckpointFiles) else files_of(location)
     names = files.scan()
     history = BatchHistory(files, files.scan(OFFSETS), files.scan(COMMITS))
     if _METADATA not in names.files and not history.begun and not history.finished:
