@@ -15,7 +15,9 @@ QUALIFIED = "nowhere://nn/checkpoints/query"
 
 @pytest.fixture(autouse=True)
 def _default_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = "<configuration><property><name>fs.defaultFS</name><value>nowhere://nn</value></property></configuration>"
+    settings = (
+        "<configuration><property><name>fs.defaultFS</name><value>nowhere://nn</value></property></configuration>"
+    )
     (tmp_path / "core-site.xml").write_text(settings)
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
 
