@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from continuous_figures import AT_LEAST_ONCE, EXACTLY_ONCE, REAL_TIME
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from session import JVM, OURS, jvm_process
 
 from pyspark_kafka import continuous
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 CLIENTS, JVM_CONTINUOUS = "our clients, no engine", "Spark, continuous"
 COUNTING = "pyspark-kafka, running count by key"
 COUNTING_ONCE = "pyspark-kafka, running count by key, exactly once"
-OF_JVM = (JVM_CONTINUOUS, REAL_TIME)
+JVM_COUNTING = "Spark, micro-batches, running count by key"
+REAL_TIME_COUNTING = "Spark, real-time mode, running count by key"
+OF_JVM = (JVM_CONTINUOUS, REAL_TIME, JVM_COUNTING, REAL_TIME_COUNTING)
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CONTEXT = multiprocessing.get_context("spawn")
 _END_S = 20.0
 
@@ -195,6 +200,36 @@ def start_jvm(place: Place, trigger: dict[str, str]) -> Copying:
     return SparkCopy(place, writer.start())
 
 
+def start_jvm_counting(place: Place, trigger: dict[str, str]) -> Copying:
+    """Start a query of Spark's JVM connector with the count of `start_counting`, by `transformWithState`."""
+
+    # Within this function, so that it travels with the code: executors do not find this module.
+    class Counted(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self._n = handle.getValueState("n", "n bigint")
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: ARG002, N802, N803 - PySpark's
+            (n,) = self._n.get() or (0,)
+            for row in rows:
+                n += 1
+                yield Row(key=str(n).encode(), value=row.value)
+            self._n.update((n,))
+
+        def close(self) -> None:
+            pass
+
+    place.spark.conf.set("spark.sql.streaming.stateStore.providerClass", _ROCKSDB)
+    # As many as there are partitions; the default is 200.
+    place.spark.conf.set("spark.sql.shuffle.partitions", "2")
+    reader = place.spark.readStream.format(JVM).options(**place.kafka, subscribe=place.source)
+    rows = reader.option("startingOffsets", "latest").load().selectExpr("partition", "offset & 8191 AS id", "value")
+    mode = "update" if "realTime" in trigger else "append"
+    counted = rows.groupBy("partition", "id").transformWithState(Counted(), "key binary, value binary", mode, "None")
+    writer = counted.writeStream.format(JVM).options(**place.kafka, topic=place.target)
+    writer = writer.option("checkpointLocation", place.checkpoint).outputMode(mode).trigger(**trigger)
+    return SparkCopy(place, writer.start())
+
+
 def sides_of(
     *, with_jvm: bool, real_time: str, with_exactly_once: bool, with_state: bool
 ) -> dict[str, Callable[[Place], Copying]]:
@@ -206,6 +241,9 @@ def sides_of(
     sides[AT_LEAST_ONCE] = lambda place: start_ours(place, "1 second")
     if with_exactly_once:
         sides[EXACTLY_ONCE] = lambda place: start_ours(place, "100 ms", deliveryGuarantee="exactly_once")
+    if with_state and with_jvm:
+        sides[JVM_COUNTING] = lambda place: start_jvm_counting(place, {"processingTime": "0 seconds"})
+        sides[REAL_TIME_COUNTING] = lambda place: start_jvm_counting(place, {"realTime": real_time})
     if with_state:
         sides[COUNTING] = lambda place: start_counting(place, "1 second")
         if with_exactly_once:
