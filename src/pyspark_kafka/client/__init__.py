@@ -5,6 +5,7 @@ The rooms, from the ground up; each imports only what stands above it in this li
 - `wire/`: bytes to values and back. No socket, no clock.
 - `deadline`, `retry`, `outage`, `stalls`: how long, how often, and what is logged in the meantime.
 - `idle_pool`: connections that nobody uses now, and when they are closed.
+- `learned_servers`: brokers that clients have learned of, for new clients and processes.
 - `tls/`, `login/`: how a connection is encrypted, and says who it is. Neither imports the other.
 - `net/`: one connection to one broker.
 - `cluster/`: which broker to ask: metadata, connections to many brokers, clients that tasks share.

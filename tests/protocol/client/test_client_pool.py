@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.pool import ClientPool
+from pyspark_kafka.client.learned_servers import LearnedServers
 from pyspark_kafka.client.wire.messages import MetadataRequest
 from pyspark_kafka.options import ConnectionOptions, PlainLogin, Secret
 
@@ -78,6 +80,20 @@ def test_new_client_knows_brokers_that_another_one_has_learned_of(pool: ClientPo
         with pool.borrow(options), pool.borrow(options), pool.borrow(options) as third:
             assert third.options.learned_servers
             assert third.fetch_metadata(()).cluster_id == "fake"
+
+
+def test_new_process_finds_the_cluster_by_its_neighbours_when_the_bootstrap_server_is_gone(tmp_path: Path) -> None:
+    with TcpCluster(4) as cluster:
+        options = ConnectionOptions((cluster.address(0),), api_timeout_ms=10_000)
+        pools = [ClientPool(learned=LearnedServers(tmp_path)) for _ in range(3)]
+        with pools[0].borrow(options) as client:
+            assert client.fetch_metadata(()).cluster_id == "fake"
+        cluster.stop(0)
+        for pool in pools[1:]:
+            with pool.borrow(options) as client:
+                assert client.fetch_metadata(()).cluster_id == "fake"
+        for pool in pools:
+            pool.close()
 
 
 def test_brokers_that_were_learned_elsewhere_are_asked_behind_the_bootstrap_servers() -> None:

@@ -46,9 +46,18 @@ class KnownServers:
         servers = [*self._sample(_SEARCHED), *self._bootstrap, *self._learned]
         return sorted(servers, key=lambda server: server == self._avoided)
 
-    def for_other_clients(self) -> tuple[Server, ...]:
-        """Return some brokers of the cluster, for `ConnectionOptions.learned_servers` of other clients."""
-        return tuple(self._sample(_SHARED)) or self._learned
+    def for_other_clients(self, before: tuple[Server, ...] = ()) -> tuple[Server, ...]:
+        """Return some brokers of the cluster as last heard, for `ConnectionOptions.learned_servers` of other clients.
+
+        Args:
+            before: the result for an earlier client; it is returned again while these are brokers.
+        """
+        brokers = self._cache.brokers
+        if len(before) == min(_SHARED, len(brokers)) and {
+            (node.host, node.port) for node in brokers.values()
+        }.issuperset(before):
+            return before
+        return tuple(self._sample(_SHARED))
 
     def learn(self, servers: tuple[Server, ...]) -> None:
         """Take over brokers that another client has learned of; they replace those taken over before."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.idle_pool import IDLE_SECONDS, IdlePool
+from pyspark_kafka.client.learned_servers import LearnedServers, application_directory
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.counters import CLIENTS_IDLE, CLIENTS_LENT, COUNTERS
 from pyspark_kafka.errors import AccessError
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 # A worker runs one task at a time; threads of a driver may hold some more.
 _KEPT_PER_CLUSTER = 4
-# The number of clusters whose brokers are remembered.
-_LEARNED_KEPT = 64
 # The number of learned brokers that a new client tries.
 _LEARNED_TRIED = 16
 
@@ -38,15 +37,19 @@ class ClientPool:
     Args:
         idle_seconds: how long a client is kept without a borrower.
         clock: monotonic seconds; tests pass their own.
+        learned: brokers that clients have learned of, for new clients; tests pass their own.
     """
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        idle_seconds: float = IDLE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        learned: LearnedServers | None = None,
+    ) -> None:
         self._idle: IdlePool[ConnectionOptions, KafkaClient] = IdlePool(
             max_per_key=_KEPT_PER_CLUSTER, idle_seconds=idle_seconds, clock=clock
         )
-        # Brokers that clients have learned of, for new clients. Never changed, only replaced: so a thread, or a forked
-        # child, sees the old or the new ones, and needs no lock.
-        self._learned: dict[ConnectionOptions, tuple[tuple[str, int], ...]] = {}
+        self._learned = LearnedServers(None) if learned is None else learned
 
     @contextmanager
     def borrow(self, options: ConnectionOptions) -> Iterator[KafkaClient]:
@@ -75,8 +78,8 @@ class ClientPool:
         COUNTERS.set(CLIENTS_IDLE, len(self._idle))
 
     def learned_servers(self, options: ConnectionOptions) -> tuple[tuple[str, int], ...]:
-        """Return some brokers of the cluster, as far as clients of this process have learned of them."""
-        return self._learned.get(options, options.learned_servers)
+        """Return some brokers of the cluster, as far as processes of this machine have learned of them."""
+        return self._learned.get(options.bootstrap_servers) or options.learned_servers
 
     def close(self) -> None:
         """Close all idle clients. The pool can be used again."""
@@ -87,20 +90,17 @@ class ClientPool:
         from pyspark_kafka.client.cluster.kafka_client import KafkaClient  # noqa: PLC0415
 
         # The bootstrap servers may be gone for good by now.
-        servers = dict.fromkeys((*options.learned_servers, *self._learned.get(options, ())))
+        servers = dict.fromkeys((*options.learned_servers, *self._learned.newest(options.bootstrap_servers)))
         return KafkaClient(replace(options, learned_servers=tuple(servers)[:_LEARNED_TRIED]))
 
     def _put_back(self, client: KafkaClient) -> None:
         client.connections.close_unfinished()
-        learned = client.servers.for_other_clients()
-        if self._learned.get(client.options) != learned:
-            others = {options: servers for options, servers in self._learned.items() if options != client.options}
-            kept = list(others.items())[-(_LEARNED_KEPT - 1) :]
-            self._learned = dict([*kept, (client.options, learned)])
+        bootstrap = client.options.bootstrap_servers
+        self._learned.put(bootstrap, client.servers.for_other_clients(self._learned.get(bootstrap)))
         self._idle.put_back(client.options, client)
 
 
-_POOL = ClientPool()
+_POOL = ClientPool(learned=LearnedServers(application_directory()))
 
 
 @contextmanager
@@ -111,9 +111,9 @@ def borrow_client(options: ConnectionOptions) -> Iterator[KafkaClient]:
 
 
 def learned_servers(options: ConnectionOptions) -> tuple[tuple[str, int], ...]:
-    """Return some brokers that this process has learned of, for executors: bootstrap servers may retire.
+    """Return some brokers that this machine has learned of, for executors: bootstrap servers may retire.
 
-    Runs on: driver; a look into memory. A few addresses, whatever the size of the cluster.
+    Runs on: driver; a look into memory, or into a small file. A few addresses, whatever the size of the cluster.
     """
     return _POOL.learned_servers(options)
 

@@ -44,8 +44,14 @@ def test_few_brokers_are_passed_on_whatever_the_size_of_the_cluster() -> None:
     assert len(servers_of(1_000).for_other_clients()) == 5
 
 
-def test_learned_servers_are_passed_on_when_no_broker_is_known() -> None:
+def test_brokers_that_were_passed_on_are_passed_on_again_until_one_is_gone() -> None:
+    servers = servers_of(1_000)
+    before = servers.for_other_clients()
+    assert all(servers.for_other_clients(before) == before for _ in range(10))
+    assert servers_of(3).for_other_clients(before) != before
+
+
+def test_only_brokers_are_passed_on() -> None:
     servers = servers_of(0)
-    assert servers.for_other_clients() == ()
     servers.learn((("learned", 1),))
-    assert servers.for_other_clients() == (("learned", 1),)
+    assert servers.for_other_clients((("before", 1),)) == ()
