@@ -85,6 +85,10 @@ class Proxy:
         """Let nothing pass on the connections that are open, and close none: as a firewall that has lost its state."""
         self._owner.run(self._forget())
 
+    def reset_forgotten(self) -> None:
+        """Reset the connections on which nothing passes since `forget`, as a firewall does that refuses them now."""
+        self._owner.run(self._reset(only_forgotten=True))
+
     def up(self, upstream: int) -> None:
         """Listen, for a broker whose listener has this port."""
         self._upstream = upstream
@@ -102,7 +106,7 @@ class Proxy:
         else:
             self._open.set()
         if wire.reset:
-            await self._reset_all()
+            await self._reset()
 
     async def _forget(self) -> None:
         for connection in self._connections:
@@ -125,11 +129,12 @@ class Proxy:
         server, self._server = self._server, None
         if server is not None:
             server.close()
-        await self._reset_all()
+        await self._reset()
 
-    async def _reset_all(self) -> None:
+    async def _reset(self, *, only_forgotten: bool = False) -> None:
         for connection in list(self._connections):
-            connection.abort()
+            if connection.is_forgotten or not only_forgotten:
+                connection.abort()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = _Side(reader, writer)

@@ -111,6 +111,7 @@ def slow_lane(scene: Scene) -> None:
     flows, seconds = _of_main(scene), scene.seconds(20, 30)
     armed = [Path(query.place, SLOW) for query in flows]
     with scene.strike("lane slow", f"{MAIN}-{partition} for {seconds:.1f} s"):
+        _end_half_open(scene)
         begin = time.time()
         for each in armed:
             each.write_text(f"{MAIN}-{partition}")
@@ -131,6 +132,7 @@ def slow_partition(scene: Scene) -> None:
     slow = scene.rng.randrange(len(cluster.partitions(topic)))
     seconds, delay = scene.seconds(20, 30), scene.seconds(2, 8)
     with scene.strike("partition slow", f"{topic}-{slow} by {delay:.1f} s for {seconds:.1f} s"):
+        _end_half_open(scene)
         node = _leave_only(scene, topic, slow)
         # Until lanes have heard of it, they ask the broker that is to be slow for others' partitions and coordinators.
         time.sleep(_HEARD_S)
@@ -143,6 +145,12 @@ def slow_partition(scene: Scene) -> None:
         scene.slow += [
             _slow_lane(each, slow, (begin, end), partitions) for each in (flows if query is None else [query])
         ]
+
+
+def _end_half_open(scene: Scene) -> None:
+    """Reset half-open connections: a healthy lane that uses one of them for the first time now would wait, too."""
+    for node in scene.cluster.nodes.values():
+        node.proxy.reset_forgotten()
 
 
 def _leave_only(scene: Scene, topic: str, partition: int) -> Node:

@@ -118,6 +118,12 @@ def test_forgotten_connections_stay_open_and_pass_nothing_and_new_ones_work(prox
         with connected(proxy) as fresh:
             fresh.sendall(b"c")
             assert receive(fresh, 1) == b"c"
+            proxy.reset_forgotten()
+            old.settimeout(10)
+            with pytest.raises(ConnectionResetError):
+                old.recv(1)
+            fresh.sendall(b"d")
+            assert receive(fresh, 1) == b"d"
 
 
 def test_proxy_that_is_down_refuses_connections_and_keeps_its_port(proxy: Proxy) -> None:
