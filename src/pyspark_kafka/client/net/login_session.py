@@ -16,9 +16,9 @@ from pyspark_kafka.errors import AccessError, ConnectorError
 # Renewed after this share of the lifetime, at random within, so that the connections of many tasks do not log in at the
 # same moment. Earlier than Java's 85 to 95 %: a request in flight when it is time has to be read by the broker as well.
 _SHARE_FROM, _SHARE_TO = 0.75, 0.85
-# A broker reads a request when it has responded to those before it, so this much is left of a short lifetime, too; but
-# no more than half of it.
-_LEFT_S = 1.0
+# A broker reads a request when it has responded to the requests before it, and closes the connection if the session has
+# ended by then: enough is left for a broker that pauses, of a short lifetime the half.
+_LEFT_S = 5.0
 _SHARE_LEAST = 0.5
 _KEPT_LOGINS = 64
 _OF_CREDENTIALS = (ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.DELEGATION_TOKEN_EXPIRED)

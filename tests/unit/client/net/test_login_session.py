@@ -23,9 +23,10 @@ def test_session_without_a_lifetime_never_ends() -> None:
     [
         (3_600_000, 0.0, 2_700.0),
         (3_600_000, 1.0, 3_060.0),
-        # A second is left, of a short lifetime the half.
-        (5_000, 1.0, 4.0),
-        (4_000, 1.0, 3.0),
+        # Five seconds are left, of a short lifetime the half.
+        (20_000, 1.0, 15.0),
+        (10_000, 0.0, 5.0),
+        (4_000, 1.0, 2.0),
         # Old enough for a second login on the connection.
         (2_000, 1.0, 1.1),
         # Too short for that: a new connection is made in time.
