@@ -102,7 +102,11 @@ def test_writes_with_batches_in_flight_lose_and_repeat_nothing(
 ) -> None:
     options = ProducerOptions(idempotence=idempotence, acks=-1 if idempotence else 1)
     end, number = time.monotonic() + DURATION_S, 0
-    with watched(broker) as wire, client_of(broker.connection(mechanism)) as client, Producer(client, options) as producer:
+    with (
+        watched(broker) as wire,
+        client_of(broker.connection(mechanism)) as client,
+        Producer(client, options) as producer,
+    ):
         while time.monotonic() < end:
             producer.send(topic, batch(number), 1)
             number += 1
