@@ -120,8 +120,8 @@ class PlainWindows:
                 self.late.append(value)
             for start, end in windows:
                 self._put(self.open.setdefault(key, []), start, end, value)
-        # As Spark: towards 0.
-        newest = max((int(time_us / 1000) for time_us, _, _ in rows), default=None)
+        # As Spark: down, also before 1970 (`DateTimeUtils.microsToMillis`).
+        newest = max((time_us // 1000 for time_us, _, _ in rows), default=None)
         if newest is not None and (self.watermark_ms is None or newest - self.delay_ms > self.watermark_ms):
             self.watermark_ms = newest - self.delay_ms
 
