@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
@@ -20,6 +20,7 @@ CLUSTER_NAME = "kafka-cluster"
 _TIMEOUT_MS = 60_000
 _FIRST_PAUSE_MS, _MAX_PAUSE_MS = 20, 500
 _ANY_HOST = "*"
+_T = TypeVar("_T")
 
 
 @contextmanager
@@ -73,7 +74,7 @@ def grant(address: str, user: str, operation: str, resource: str, name: str, *, 
     rule = ACL(f"User:{user}", _ANY_HOST, ACLOperation[operation], ACLPermissionType.ALLOW, pattern)
     wanted = _filter(user, operation, resource, name, prefixed)
     with administer(address, "Granting a right") as admin:
-        for refused in admin.create_acls([rule])["failed"]:
+        for refused in connected(partial(admin.create_acls, [rule]), "Granting a right")["failed"]:
             raise refused
         wait_until(lambda: bool(admin.describe_acls(wanted)[0]), "Waiting until the broker knows the right")
 
@@ -110,7 +111,8 @@ def set_scram_passwords(address: str, passwords: Mapping[str, str], mechanisms: 
         # Brokers refuse two mechanisms of one user in one request.
         for mechanism in [ScramMechanism[name.replace("-", "_")] for name in mechanisms]:
             changes = [UserScramCredentialUpsertion(user, mechanism, password) for user, password in passwords.items()]
-            for user, refused in admin.alter_user_scram_credentials(changes).items():
+            change = partial(admin.alter_user_scram_credentials, changes)
+            for user, refused in connected(change, "Setting passwords").items():
                 _raise_refused(refused, f"the password of user '{user}'")
             wait_until(partial(_has_passwords, admin, passwords, mechanism), "Waiting until the broker knows passwords")
 
@@ -133,8 +135,28 @@ def set_broker_config(address: str, broker_id: int, name: str, value: str) -> No
     changed = ConfigResource(ConfigResourceType.BROKER, str(broker_id), {name: value})
     with administer(address, f"Setting '{name}'") as admin:
         # The names of a listener's settings are in no list of the broker.
-        (result,) = admin.alter_configs([changed], raise_on_unknown=False, incremental=True)["broker"].values()
+        change = partial(admin.alter_configs, [changed], raise_on_unknown=False, incremental=True)
+        (result,) = connected(change, f"Setting '{name}'")["broker"].values()
         _raise_refused(None if result == "OK" else result, f"the setting '{name}'")
+
+
+def connected(change: Callable[[], _T], step: str) -> _T:
+    """Return the result of a change that may be made twice; make it again if the connection is lost.
+
+    A broker that has just started may close a connection before it has responded.
+
+    Raises:
+        DeadlineError: no connection lasted within a minute; the sentence begins with `step`.
+    """
+    from kafka.errors import KafkaConnectionError  # noqa: PLC0415
+
+    deadline, failure = Deadline(_TIMEOUT_MS), None
+    for _ in attempts(Backoff(_FIRST_PAUSE_MS, _MAX_PAUSE_MS), deadline=deadline):
+        try:
+            return change()
+        except KafkaConnectionError as error:
+            failure = error
+    raise deadline.error(step, failure)
 
 
 def wait_until(done: Callable[[], bool], step: str) -> None:
@@ -145,7 +167,7 @@ def wait_until(done: Callable[[], bool], step: str) -> None:
     """
     deadline = Deadline(_TIMEOUT_MS)
     for _ in attempts(Backoff(_FIRST_PAUSE_MS, _MAX_PAUSE_MS), deadline=deadline):
-        if done():
+        if connected(done, step):
             return
     raise deadline.error(step)
 
