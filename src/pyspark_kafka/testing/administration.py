@@ -140,22 +140,30 @@ def set_broker_config(address: str, broker_id: int, name: str, value: str) -> No
         _raise_refused(None if result == "OK" else result, f"the setting '{name}'")
 
 
-def connected(change: Callable[[], _T], step: str) -> _T:
+def connected(change: Callable[[], _T], step: str, is_last: Callable[[_T], bool] = lambda _: True) -> _T:
     """Return the result of a change that may be made twice; make it again if the connection is lost.
 
     A broker that has just started may close a connection before it has responded.
 
+    Args:
+        change: makes the change, or checks whether the broker knows it.
+        step: what is done, as the error names it.
+        is_last: whether a result is the one to return; otherwise the change is made again.
+
     Raises:
-        DeadlineError: no connection lasted within a minute; the sentence begins with `step`.
+        DeadlineError: no such result within a minute; the sentence begins with `step`.
     """
     from kafka.errors import KafkaConnectionError  # noqa: PLC0415
 
     deadline, failure = Deadline(_TIMEOUT_MS), None
     for _ in attempts(Backoff(_FIRST_PAUSE_MS, _MAX_PAUSE_MS), deadline=deadline):
         try:
-            return change()
+            result = change()
         except KafkaConnectionError as error:
             failure = error
+        else:
+            if is_last(result):
+                return result
     raise deadline.error(step, failure)
 
 
@@ -165,11 +173,7 @@ def wait_until(done: Callable[[], bool], step: str) -> None:
     Raises:
         DeadlineError: it did not do so within a minute; the sentence begins with `step`.
     """
-    deadline = Deadline(_TIMEOUT_MS)
-    for _ in attempts(Backoff(_FIRST_PAUSE_MS, _MAX_PAUSE_MS), deadline=deadline):
-        if connected(done, step):
-            return
-    raise deadline.error(step)
+    connected(done, step, bool)
 
 
 def _raise_refused(reason: str | None, what: str) -> None:
