@@ -7,18 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from kafka.admin import (
-    ConfigResource,
-    ConfigResourceType,
-    KafkaAdminClient,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from kit.brokers.two_brokers import start_on_free_ports
 from kit.reading import options_for
 from pyspark_kafka.options import ConnectionOptions, PlainLogin, ScramLogin, Secret
 from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing.administration import set_scram_passwords
 from pyspark_kafka.testing.jars import DEFAULT_VERSION
 
 PASSWORD = "correct-horse"  # noqa: S105 - of a broker that lives for a test
@@ -67,16 +62,7 @@ class SessionsBroker:
 
     def set_password(self, password: str, user: str = "alice") -> None:
         """Set the password with which a user logs in by SCRAM."""
-        admin: Any = KafkaAdminClient(bootstrap_servers=self.kafka.bootstrap_servers)
-        try:
-            kinds = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
-            # One request each: brokers refuse two changes of a user in one.
-            for kind in kinds:
-                changed = UserScramCredentialUpsertion(user, kind, password.encode())
-                refused = admin.alter_user_scram_credentials([changed])
-                assert not any(refused.values()), refused
-        finally:
-            admin.close()
+        set_scram_passwords(self.kafka.bootstrap_servers, {user: password}, ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 
 
 @contextmanager
