@@ -148,7 +148,7 @@ def connected(change: Callable[[], _T], step: str, is_last: Callable[[_T], bool]
     Args:
         change: makes the change, or checks whether the broker knows it.
         step: what is done, as the error names it.
-        is_last: whether a result is the one to return; otherwise the change is made again.
+        is_last: whether a result is the one to return; otherwise the change is repeated.
 
     Raises:
         DeadlineError: no such result within a minute; the sentence begins with `step`.
