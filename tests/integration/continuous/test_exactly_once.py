@@ -217,7 +217,8 @@ def test_query_that_ends_by_a_failure_leaves_no_transaction_open(
     produce(bootstrap_servers, source, numbers(1, 2))
     eventually(lambda: len(consume_all(bootstrap_servers, target)) == 2)
     produce(bootstrap_servers, source, numbers(9))
-    with pytest.raises(ConnectorError, match="task 0 is lost"):
+    # The worker's connection and Spark's job both report its end: either may arrive first.
+    with pytest.raises(ConnectorError, match="task 0 is lost|its Spark job ended"):
         query.awaitTermination(120)
     produce(bootstrap_servers, target, numbers(77))
     await_committed(bootstrap_servers, target, values([77]))
