@@ -218,7 +218,7 @@ def test_query_that_ends_by_a_failure_leaves_no_transaction_open(
     eventually(lambda: len(consume_all(bootstrap_servers, target)) == 2)
     produce(bootstrap_servers, source, numbers(9))
     # The worker's connection and Spark's job both report its end: either may arrive first.
-    with pytest.raises(ConnectorError, match="task 0 is lost|its Spark job ended"):
+    with pytest.raises(ConnectorError, match=r"task 0 is lost|its Spark job ended"):
         query.awaitTermination(120)
     produce(bootstrap_servers, target, numbers(77))
     await_committed(bootstrap_servers, target, values([77]))
