@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from pyspark_kafka.interrupt import interrupted_by
@@ -73,16 +74,17 @@ class PartitionWatch:
             self._ask_until_closed()
 
     def _ask_until_closed(self) -> None:
-        count = 0
+        count, due_at = 0, time.monotonic() + _EVERY_SECONDS
         while not self._closed.is_set():
-            was_called = self._due.wait(_EVERY_SECONDS)
+            self._due.wait(max(0.0, due_at - time.monotonic()))
             self._due.clear()
             if self._closed.is_set():
                 return
-            if was_called:
-                if self._end_wanted.is_set():
-                    self._end_wanted.clear()
-                    self._find_end()
+            # Whatever the wait returned: a call between its timeout and `clear` is known only by its flag.
+            if self._end_wanted.is_set():
+                self._end_wanted.clear()
+                self._find_end()
+            if time.monotonic() < due_at:
                 continue
             count += 1
             try:
@@ -95,3 +97,4 @@ class PartitionWatch:
             if changed:
                 self._on_change()
                 return
+            due_at = time.monotonic() + _EVERY_SECONDS

@@ -132,3 +132,36 @@ def test_watch_finds_the_end_when_somebody_waits_for_rows() -> None:
         assert said.get(timeout=30) == "end"
     watch.close()
     assert said.empty()
+
+
+def test_watch_finds_the_end_also_if_the_call_comes_as_a_wait_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Every wait times out immediately, so that most calls come between two waits.
+    monkeypatch.setattr(partition_watch, "_EVERY_SECONDS", 0.0)
+    found: queue.Queue[Any] = queue.Queue()
+    watch = PartitionWatch(lambda: False, lambda: None, lambda: None, found.put, lambda: found.put("end"))
+    watch.start()
+    try:
+        for _ in range(500):
+            watch.want_end()
+            assert found.get(timeout=30) == "end"
+    finally:
+        watch.close()
+    assert found.empty()
+
+
+def test_calls_for_the_end_do_not_keep_the_watch_from_its_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_watch, "_EVERY_SECONDS", 0.05)
+    asked = threading.Event()
+
+    def ask() -> bool:
+        asked.set()
+        return False
+
+    def call_again() -> None:
+        watch.want_end()
+
+    watch = PartitionWatch(ask, lambda: None, lambda: None, lambda _: None, call_again)
+    watch.start()
+    watch.want_end()
+    assert asked.wait(30)
+    watch.close()
