@@ -87,6 +87,8 @@ class RowWaits:
             finally:
                 # Also if it was interrupted: the query does not rest while a call waits.
                 self._waits = [other for other in self._waits if other is not wait]
+                if not self._waits:
+                    self.end_wanted.clear()
         if wait.error is not None:
             raise wait.error
 

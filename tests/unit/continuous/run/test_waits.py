@@ -55,6 +55,16 @@ def test_wait_ends_when_its_rows_are_committed(waiting: Waiting) -> None:
     first.result(_SECONDS)
 
 
+def test_no_epoch_is_to_end_for_a_wait_that_is_over(waiting: Waiting) -> None:
+    first = waiting.come()
+    assert waiting.waits.end_wanted.wait(_SECONDS)
+    waiting.waits.begin_poll()
+    number: Any = 7
+    waiting.waits.set_target(number, number)
+    first.result(_SECONDS)
+    assert not waiting.waits.end_wanted.is_set()
+
+
 def test_look_says_nothing_about_those_who_came_after_it_began(waiting: Waiting) -> None:
     first = waiting.come()
     waiting.waits.begin_poll()
