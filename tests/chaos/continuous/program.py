@@ -6,6 +6,7 @@ The specification is `world.ProgramSpec`. A query that ends is noted in `events.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import sys
 import time
@@ -68,6 +69,8 @@ def start(spark: SparkSession, spec: dict[str, Any]) -> ContinuousQuery:
 
 def main(path: str) -> None:
     """Run until it is killed or asked to finish."""
+    # SIGABRT prints what each thread does.
+    faulthandler.enable(all_threads=True)
     spec = json.loads(Path(path).read_text())
     place = Path(spec["place"])
     cloudpickle.register_pickle_by_value(striking)  # type: ignore[no-untyped-call]

@@ -34,6 +34,8 @@ from kit.programs.run import kill_program, start_program
 
 # Spark starts in 6 to 8 s on a quiet machine, and in minutes on a busy one; the query waits for a broker that is gone.
 STEP_S = 300.0
+# Less than the time of a test, so that it fails with the reason.
+_FINISH_S = 120.0
 _POLL_S = 0.01
 # More than a query has in a row.
 _FAILURES_SHOWN = 8
@@ -247,7 +249,14 @@ class KillWorld:
         """Let the query copy what is there, and stop."""
         (self.place / "finish").touch()
         assert self._program is not None
-        if self._program.wait(STEP_S):
+        try:
+            code = self._program.wait(_FINISH_S)
+        except subprocess.TimeoutExpired:
+            # Its threads print where they are; see `program.main`.
+            self._program.send_signal(signal.SIGABRT)
+            self._program.wait()
+            raise AssertionError(f"the query did not finish within {_FINISH_S:g} s\n{self.log}") from None
+        if code:
             raise AssertionError(f"the query did not finish\n{self.log}")
         assert (self.place / "finished").exists()
 
