@@ -27,12 +27,16 @@ def start_spark(
     *,
     driver_memory: str = "3g",
     slots: int = 2,
+    workers: int = 0,
     as_advised: bool = True,
 ) -> SparkSession:
-    """Start a local session, with the JVM connector's jars if there are any, and with the settings of `ADVISED`."""
+    """Start a session, with the JVM connector's jars if there are any, and with the settings of `ADVISED`.
+
+    Its tasks run in this process, or on a cluster of as many standalone workers with a core each.
+    """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = (
-        SparkSession.builder.master(f"local[{slots}]")
+        SparkSession.builder.master(f"local-cluster[{workers},1,1024]" if workers else f"local[{slots}]")
         .appName("pyspark-kafka bench")
         .config("spark.driver.memory", driver_memory)
         .config("spark.ui.enabled", "false")

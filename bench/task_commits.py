@@ -32,7 +32,7 @@ from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
 from pyspark_kafka.sink.driver.tasks_exactly_once import KafkaTaskCommitStreamingWrite
 from pyspark_kafka.testing import EmbeddedKafka
 
-_ROW_BYTES = 1_000
+_ROW_BYTES, _KEY_BYTES = 1_000, 16
 _ROWS = 4_000
 
 
@@ -41,20 +41,25 @@ def main(
     partitions: Annotated[int, typer.Option(help="Of the topic.")] = 4,
     tasks: Annotated[int, typer.Option(help="Of a micro-batch, one after another.")] = 4,
     transactions: Annotated[int, typer.Option(help="Transactions of tasks that are ended at once.")] = 64,
+    buffer_mib: Annotated[int, typer.Option(help="kafka.buffer.memory, half of which a task gathers.")] = 32,
 ) -> None:
     """Print the table."""
-    rows = pa.RecordBatch.from_pydict({"value": [bytes([row % 251]) * _ROW_BYTES for row in range(_ROWS)]})
+    # The keys spread the rows over all partitions.
+    keys = [row.to_bytes(_KEY_BYTES, "big") for row in range(_ROWS)]
+    values = [bytes([row % 251]) * (_ROW_BYTES - _KEY_BYTES) for row in range(_ROWS)]
+    rows = pa.RecordBatch.from_pydict({"key": keys, "value": values})
     figures = []
     with EmbeddedKafka(heap="1g") as kafka, tempfile.TemporaryDirectory() as place:
         kafka.create_topic("out", partitions)
         for commit in ("driver", "tasks"):
-            query = _Query(kafka.bootstrap_servers, Path(place, commit), commit)
+            query = _Query(kafka.bootstrap_servers, Path(place, commit), commit, buffer_mib)
             query.run(rows, 1, 1)
             count = max(1, mb * 1_000_000 // (tasks * rows.nbytes))
             figures.append((commit, *query.run(rows, tasks, count)))
         ends, ends_s = query.end_transactions(rows, transactions)
     console = Console(width=110)
-    table = Table(title=f"{mb} MB into {partitions} partitions, {tasks} tasks; CPU of this process")
+    how = f"{tasks} tasks, kafka.buffer.memory {buffer_mib} MiB"
+    table = Table(title=f"{mb} MB into {partitions} partitions, {how}; CPU of this process")
     for heading in (
         "exactlyOnceCommit",
         "task, s for 1 GB",
@@ -74,11 +79,16 @@ def main(
 class _Query:
     """A query without Spark; each micro-batch is planned, written task by task, and committed."""
 
-    def __init__(self, servers: str, checkpoint: Path, commit: str) -> None:
+    def __init__(self, servers: str, checkpoint: Path, commit: str, buffer_mib: int) -> None:
         (checkpoint / "offsets").mkdir(parents=True)
         (checkpoint / "metadata").write_text(json.dumps({"id": uuid.uuid4().hex}))
         self._checkpoint, self._batch = checkpoint, -1
-        options = parse_write_options({"kafka.bootstrap.servers": servers, "topic": "out"}, streaming=True)
+        given = {
+            "kafka.bootstrap.servers": servers,
+            "topic": "out",
+            "kafka.buffer.memory": str(buffer_mib << 20),
+        }
+        options = parse_write_options(given, streaming=True)
         self.settings = ExactlyOnceOptions(
             checkpoint_location=str(checkpoint), spool_location=str(checkpoint / "spool"), commit=commit
         )
@@ -115,7 +125,7 @@ class _Query:
         return sum(done), seconds
 
     def _job(self) -> Any:
-        return self._kind(self.options, self.settings, SinkColumns(value=0))
+        return self._kind(self.options, self.settings, SinkColumns(key=0, value=1))
 
     @staticmethod
     def _task(factory: Any, number: int, rows: pa.RecordBatch, count: int) -> Any:

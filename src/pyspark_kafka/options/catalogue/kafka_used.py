@@ -286,7 +286,8 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = (
     ),
     _producer(
         "kafka.buffer.memory",
-        "The maximum of encoded and unacknowledged bytes in a task; at least 1 MiB is used.",
+        "The maximum of encoded and unacknowledged bytes in a task; at least 1 MiB is used. Half of it, but at "
+        "least 4 MiB, bounds the rows that are gathered for record batches.",
         parity="there, of all tasks of an executor together",
         field="write.max_unacknowledged_bytes",
         parse=scalars.whole_number(0, scalars.INT64_MAX, "bytes"),

@@ -77,7 +77,8 @@ class WriteOptions:
     Attributes:
         topic: the topic of every row, which takes precedence over a `topic` column; None: each row names its own.
         max_block_ms: how long a task waits for a topic that does not exist (`kafka.max.block.ms`).
-        max_unacknowledged_bytes: the maximum of encoded and unacknowledged bytes in a task (`kafka.buffer.memory`).
+        max_unacknowledged_bytes: the maximum of encoded and unacknowledged bytes in a task (`kafka.buffer.memory`);
+            half of it bounds the rows that are gathered before they are cut into record batches.
         identity_headers: whether each record has headers that identify its source.
         exactly_once: how the write becomes visible once and whole; None: at-least-once delivery.
         outage_timeout_ms: how long a stream that has run waits out an outage of brokers; 0 in a batch write.

@@ -24,8 +24,8 @@ class KafkaDataWriter(DataWriter):
     The connection is made at the first row, so a task without rows needs none. Rows of one task and one
     topic-partition keep their order.
 
-    Runs on: executor; blocks on the network. Memory: the rows being gathered (at most 16 MiB) and
-    `kafka.buffer.memory` of encoded ones.
+    Runs on: executor; blocks on the network. Memory: at most twice `kafka.buffer.memory`, for rows that are gathered
+    and cut, and for unacknowledged record batches.
 
     Shape: batches with the columns that `columns` points at; see `sink.columns`.
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 # otherwise be as small as an Arrow batch divided by their number.
 _GATHERED_BYTES_PER_PARTITION = 512 * 1024
 _MIN_GATHERED_BYTES = 4 << 20
-_MAX_GATHERED_BYTES = 16 << 20
 
 
 class EncodedBatch(NamedTuple):
@@ -49,7 +48,8 @@ class EncodedBatch(NamedTuple):
 class RecordBatchEncoder:
     """Gathers the rows of one task and cuts them into record batches; rows of one topic-partition keep their order.
 
-    Runs on: executor; blocks only where `topics` does. Memory: the rows being gathered, at most 16 MiB.
+    Runs on: executor; blocks only where `topics` does. Memory: the rows being gathered, at most half of
+    `kafka.buffer.memory` or 4 MiB, and a copy of them while they are cut.
 
     Shape: batches with the columns that `columns` points at; see `sink.columns`.
 
@@ -85,6 +85,8 @@ class RecordBatchEncoder:
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
         self._gather_limit = _MIN_GATHERED_BYTES
+        # Half: the copy in one piece needs as much.
+        self._max_gathered_bytes = max(_MIN_GATHERED_BYTES, options.max_unacknowledged_bytes // 2)
         limit = min(options.producer.batch_size, options.producer.max_request_size)
         self._encode_rows = partial(
             encode_rows,
@@ -208,7 +210,7 @@ class RecordBatchEncoder:
                 self._topic_partitions[topic] = [TopicPartition(topic, partition) for partition in range(count)]
                 partitions = sum(each.partition_count for each in self._partitioners.values())
                 limit = max(partitions * _GATHERED_BYTES_PER_PARTITION, _MIN_GATHERED_BYTES)
-                self._gather_limit = min(limit, _MAX_GATHERED_BYTES)
+                self._gather_limit = min(limit, self._max_gathered_bytes)
         return known
 
 

@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -38,9 +39,11 @@ class FakeProducer:
         sent: (where, records, bytes) of every batch, in order.
         events: what happened, by name.
         fail_on: the name of a call that fails.
+        buffer_bytes: expected of whoever borrows it.
     """
 
     def __init__(self) -> None:
+        self.buffer_bytes = 32 * MIB
         self.counts: dict[str, int] = {}
         self.available: dict[str, tuple[int, ...]] = {}
         self.sent: list[tuple[TopicPartition, list[dict[str, Any]], int]] = []
@@ -90,7 +93,7 @@ def producer(monkeypatch: pytest.MonkeyPatch) -> FakeProducer:
 
     @contextmanager
     def borrow(settings: ProducerSettings) -> Iterator[FakeProducer]:
-        assert (settings.buffer_bytes, settings.topic_timeout_ms) == (32 * MIB, 15_000)
+        assert (settings.buffer_bytes, settings.topic_timeout_ms) == (fake.buffer_bytes, 15_000)
         fake.events.append("borrow")
         try:
             yield fake
@@ -237,9 +240,18 @@ def test_gathered_rows_are_sent_by_flush_now_without_waiting_for_acknowledgement
     assert writer.commit().records == 1
 
 
-def test_topics_of_many_partitions_gather_more_rows_within_a_bound(producer: FakeProducer) -> None:
+# 4 MiB while nothing is known of the topic; then 512 KiB a partition, at most half of the buffer.
+@pytest.mark.parametrize(
+    ("buffer_mib", "expected"),
+    [pytest.param(32, [8, 40], id="default"), pytest.param(2, [8, 16, 24, 32, 40, 48, 56], id="less"), (40, [8, 48])],
+)
+def test_topics_of_many_partitions_gather_more_rows_within_a_bound(
+    producer: FakeProducer, buffer_mib: int, expected: list[int]
+) -> None:
     producer.counts["t"] = 1_000
-    writer = writer_of(VALUE_ONLY)
+    producer.buffer_bytes = buffer_mib * MIB
+    options = replace(write_options("t"), max_unacknowledged_bytes=producer.buffer_bytes)
+    writer = KafkaDataWriter(options, VALUE_ONLY)
     half_mib = values_of(*[b"x" * 1_024] * 512)
     sends_after: list[int] = []
     for number in range(1, 60):
@@ -247,8 +259,7 @@ def test_topics_of_many_partitions_gather_more_rows_within_a_bound(producer: Fak
         writer.write(half_mib)
         if len(producer.sent) > before:
             sends_after.append(number)
-    # 4 MiB while nothing is known of the topic, then 512 KiB a partition, at most 16 MiB.
-    assert sends_after == [8, 40]
+    assert sends_after == expected
 
 
 def test_slice_counts_with_its_own_bytes(producer: FakeProducer) -> None:
