@@ -232,7 +232,7 @@ class SqlStreamingWrite(IdempotentStreamingWrite):
         return StagingWriters(self._target, self._query)
 
     def commit_id(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> str:
-        # Equal for equal rows, in whatever order, by whichever attempts.
+        # Equal for equal rows, in any order, by any attempt.
         staged = cast("Sequence[Staged]", messages)
         return f"{sum(each.rows for each in staged)}:{sum(each.digest for each in staged) % 2**256:064x}"
 

@@ -105,8 +105,8 @@ def opentelemetry(
     Args:
         session: classic or Spark Connect.
         meter_provider: by default the global provider of OpenTelemetry's API.
-        max_partitions: as of `prometheus`.
-        connection: as of `prometheus`.
+        max_partitions: see `prometheus`.
+        connection: see `prometheus`.
 
     Returns:
         The instruments; `stop()` removes them.

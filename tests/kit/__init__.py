@@ -64,7 +64,7 @@
 | a standalone cluster of Spark: a master, workers to start and to kill | `programs/cluster.py` |
 | `spark-submit`, archives that it ships, a Python without the package | `programs/submitted.py` |
 | a program for clusters, with each kind of query | `programs/on_cluster.py` |
-| its plan, and what becomes of it | `programs/cluster_plan.py` |
+| its plan and its result | `programs/cluster_plan.py` |
 | Hadoop's servers: HDFS, YARN | `programs/hadoop.py` |
 | a driver that is killed within a commit | `programs/dying_driver.py` |
 | a query that waits where a test wants it to | `programs/held_query.py` |
@@ -96,7 +96,7 @@
 | to wait for a condition | `waiting.py` |
 | a source and a sink that keep their contracts, and some with faults | `contracts.py` |
 | a continuous source that keeps its contract, and some with faults | `continuous_contracts.py` |
-| what becomes of the cases of such a file | `outcomes.py` |
+| the outcomes of the cases of such a file | `outcomes.py` |
 | a source and a sink for continuous queries | `continuous.py` |
 | a function that keeps state in them | `continuous_state.py` |
 """

@@ -1,4 +1,4 @@
-"""What becomes of the cases of a file, run by pytest in a process of its own."""
+"""The outcomes of the cases of a file, run by pytest in a process of its own."""
 
 from __future__ import annotations
 

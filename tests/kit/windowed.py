@@ -43,7 +43,7 @@ class WindowLane:
         self._open()
 
     def __call__(self, *batches: pa.RecordBatch, ticks: bool = True) -> list[dict[str, Any]]:
-        """Return what becomes of batches; after each of them timers expire, unless `ticks` is false."""
+        """Return the rows that are made of batches; after each of them timers expire, unless `ticks` is false."""
 
         def given() -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -54,7 +54,7 @@ class WindowLane:
         return [row for made in self.stages(given()) for row in made.to_pylist()]
 
     def tick(self) -> list[dict[str, Any]]:
-        """Return what becomes of timers that are due."""
+        """Return the rows that are made of timers that are due."""
         return [row for made in self.stages(iter([TICK])) for row in made.to_pylist()]
 
     def restart(self) -> None:

@@ -35,6 +35,9 @@ NOT_USED = {
     r"\bas long as one\b": "for as long as you",
     r"\bgoes? on\b": "continues",
     r"\bis (?:known|tried) by\b": "name the actor",
+    r"\bwhichever\b": "any",
+    r"\bas of `": "see",
+    r"\b[Ww]hat becomes of\b": "the handling of",
     r"\bmend(?:s|ed|ing)?\b(?!\()": "fix, correct",
     r"\b(?:it|they|that|which|text|value) (?:is|are) no (?:JSON|UUID|UTF|number|text|loss|error|rows?)\b": "is not",
 }

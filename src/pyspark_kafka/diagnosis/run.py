@@ -1,4 +1,4 @@
-"""The order of the steps, their time, and what becomes of steps that cannot be judged."""
+"""The order of the steps, their time, and the result of steps that cannot be judged."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Guard:
             token: what the requests log in with, if it is a token; one that a header can hold, since libraries quote a
                 header that they refuse.
         """
-        # Its library is httpx or httpx2, whichever the client of the registry has chosen.
+        # Its library is httpx or httpx2: the client of the registry has chosen.
         library = sys.modules[type(session).__module__.partition(".")[0]]
 
         class Counted(library.SyncByteStream):  # type: ignore[misc, name-defined]

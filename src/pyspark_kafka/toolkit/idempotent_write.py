@@ -62,7 +62,7 @@ class IdempotentStreamingWrite(StreamingWrite):
         """
 
     def commit_id(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> str:
-        """Return what identifies the commit: equal for the same rows, whichever attempt of a task wrote them.
+        """Return what identifies the commit: equal for the same rows, for all attempts of a task.
 
         The default is a hash over the fields of the messages, which must be dataclasses of plain data, in any order of
         the tasks. Override it if messages differ between attempts (names of temporary files, times).

@@ -325,7 +325,7 @@ class KeyedState:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            # One thread at a time, whichever.
+            # One thread at a time, any of them.
             database = sqlite3.connect(self._directory / _FILE, isolation_level=None, check_same_thread=False)
             form = database.execute("PRAGMA user_version").fetchone()[0]
             if form not in (0, _FORM):

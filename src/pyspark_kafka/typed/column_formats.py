@@ -87,7 +87,7 @@ def column_of_schema(
         side: `key` or `value`, for errors.
         options: what they are.
         schema: as the registry or the option has it.
-        recursive_field_max_depth: of Avro, as of `build_column`. The type of the column says it to tasks.
+        recursive_field_max_depth: of Avro, see `build_column`. Tasks know it by the type of the column.
 
     Returns:
         The column; the schema of Protobuf in it is a FileDescriptorSet.

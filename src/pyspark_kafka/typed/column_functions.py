@@ -57,8 +57,8 @@ class ColumnDecoding:
         Raises:
             RecordError: a value cannot be read, and `on_bad` is `raise`.
             RegistryError: the registry does not answer; no value is at fault.
-            SchemaError: as of `output_schema`.
-            OptionError: as of `output_schema`.
+            SchemaError: see `output_schema`.
+            OptionError: see `output_schema`.
         """
         decoder = self.plan.decoder(is_key=self.is_key)
         for batch in batches:
@@ -226,13 +226,13 @@ def decode_column(  # noqa: D417
 
     Runs on: driver, or the client of Spark Connect; looks the schema up, once. The function runs in tasks.
 
-    Arguments that are not described here are as of `decode`.
+    For the other arguments see `decode`.
 
     Args:
         name: the column of values, binary or string.
         value_format: the format of the values.
         into: the column of decoded values; None: `name`, which is replaced.
-        framing: as of `decode`; `confluentHeader` and `confluentDual` need a column `headers`.
+        framing: see `decode`; `confluentHeader` and `confluentDual` need a column `headers`.
         is_key: whether they are keys: for the wire format `confluentHeader`, and for `corrupt_column`.
         on_bad: the treatment of unreadable values. `raise`: the task fails; the error names topic, partition and offset
             if the DataFrame has these columns, else the row of its batch. `null`: they are null.
@@ -293,7 +293,7 @@ def encode_column(  # noqa: D417
     The reverse of `decode_column`: for sinks that take bytes, and for rows with values of several formats, such as good
     rows and dead letters.
 
-    Arguments that are not described here are as of `encode`.
+    For the other arguments see `encode`.
 
     Args:
         name: the column to encode.

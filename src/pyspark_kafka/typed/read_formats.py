@@ -58,7 +58,7 @@ class ReadFormats:
         key: how keys are read; None: they are bytes.
         value: how values are read; None: they are bytes.
         registry: where the schemas of writers are looked up; None: nowhere.
-        mode: what becomes of keys and values that cannot be read.
+        mode: the handling of keys and values that cannot be read.
         corrupt_column: the column of those, in mode PERMISSIVE.
         include_schema_id: whether there are columns of the ids of schemas.
         max_corrupt_ratio: the largest part of a task's records that may be bad; 1.0: all.

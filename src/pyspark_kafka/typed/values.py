@@ -75,7 +75,7 @@ def decode(
         date_format: the pattern of fields of type DATE, of JSON.
         headers: the headers of the records, with the wire formats `confluentHeader` and `confluentDual`.
         is_key: whether they are keys, with these wire formats.
-        on_bad: what becomes of values that cannot be read. `raise`: an error. `null`: their rows are null, and `bad`
+        on_bad: the handling of values that cannot be read. `raise`: an error. `null`: their rows are null, and `bad`
             names them.
 
     Returns:
@@ -140,8 +140,8 @@ def encode(
         registry: the options `schema.registry.*`; None: no registry. Nothing is registered there.
         subject: the subject of the schema.
         schema_version: its version; None: the latest.
-        timestamp_format: as of `decode`.
-        date_format: as of `decode`.
+        timestamp_format: see `decode`.
+        date_format: see `decode`.
 
     Returns:
         A binary array with a row for each of the column.

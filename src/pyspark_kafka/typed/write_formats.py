@@ -38,7 +38,7 @@ class WriteFormats:
     value: ColumnFormat | None = None
 
     def registered(self) -> dict[str, RegisteredSchema]:
-        """Return the schemas of `key` and `value` that are a registry's, to be written with again."""
+        """Return the schemas of `key` and `value` that come from a registry, for later writes."""
         found = {"key": self.key, "value": self.value}
         schemas = {side: None if column is None else column.schema for side, column in found.items()}
         return {side: schema for side, schema in schemas.items() if schema is not None and schema.schema_id is not None}

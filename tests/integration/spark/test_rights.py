@@ -1,4 +1,4 @@
-"""Spark queries of a user with the least rights, and what becomes of them when a right is taken away."""
+"""Spark queries of a user with the least rights, and their end when a right is taken away."""
 
 from __future__ import annotations
 

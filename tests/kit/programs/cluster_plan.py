@@ -1,4 +1,4 @@
-"""A plan of `on_cluster.py`, a program for clusters, and what becomes of it."""
+"""A plan of `on_cluster.py`, a program for clusters, and its result."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def is_connected(servers: str | None, config: Path | None, options_file: Path | 
 def options_of(
     servers: str | None, config: Path | None, options_file: Path | None, option: list[str] | None
 ) -> dict[str, Any]:
-    """Return the options of whichever query from all places, by the names of the catalogue; not resolved yet.
+    """Return the options of any query from all places, by the names of the catalogue; not resolved yet.
 
     Raises:
         OptionError: no broker is named, or a file cannot be read.
@@ -105,7 +105,7 @@ def options_of(
 def settings_of(
     servers: str | None, config: Path | None, options_file: Path | None, option: list[str] | None
 ) -> Settings:
-    """Resolve the options of whichever query from all places; a later place takes precedence.
+    """Resolve the options of any query from all places; a later place takes precedence.
 
     Raises:
         OptionError: no broker is named, or with all problems at once; values of secrets are never repeated.

@@ -1,4 +1,4 @@
-"""Reading: the bytes of ranges of topic-partitions, from whichever brokers have them.
+"""Reading: the bytes of ranges of topic-partitions, from the brokers that have them.
 
 Entry point: `fetcher.Fetcher`, iterated over for ranges that end, polled for those without. It has sockets and time,
 and does what `session.FetchSession` decides. `session` tells the story of a response. `cursor.Cursor` is one range,

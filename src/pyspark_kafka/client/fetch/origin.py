@@ -63,7 +63,7 @@ class PreferredReplica:
         self.avoided = True
 
     def note_records(self) -> None:
-        """Note that records came, from whichever broker."""
+        """Note that records came, from any broker."""
         self._empty_responses = self._redirects = 0
 
     def note_empty(self) -> None:

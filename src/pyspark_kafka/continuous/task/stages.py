@@ -27,7 +27,7 @@ class Stage(Protocol):
     """One step of a query."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Return what becomes of the batches."""
+        """Return the batches that the function makes of them."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class AvroDecoder:
             reader: what they are wanted as; None: the same.
             wanted: a type with the fields of records that are wanted, in their order; None: all. The others are
                 skipped: they need not resolve, and their contents are not checked.
-            recursive_field_max_depth: as of `build_column`.
+            recursive_field_max_depth: see `build_column`.
 
         Raises:
             SchemaError: the one cannot be read as the other, the reader's has a record that holds itself, or a field

@@ -170,7 +170,7 @@ def time_patterns(timestamp_format: str | None, date_format: str | None) -> Time
     """Return the patterns of the options `timestampFormat` and `dateFormat`.
 
     Raises:
-        OptionError: as of `time_pattern`.
+        OptionError: see `time_pattern`.
     """
     return TimePatterns(
         None if timestamp_format is None else time_pattern("timestampFormat", timestamp_format, of_dates=False),

@@ -68,7 +68,7 @@ def read_message(given: RegisteredSchema, name: str | None) -> Any:
 
 
 class MessageDecoder:
-    """Reads messages with the reader's descriptor, whichever schema each was written with.
+    """Reads messages with the reader's descriptor; the writer's schema of each may be another one.
 
     Runs on: executor; as often blocking as the registry is. Does not pickle.
 

@@ -1,4 +1,4 @@
-"""A schema of Protobuf, in whichever form it comes, as a serialized FileDescriptorSet.
+"""A schema of Protobuf, in any of its forms, as a serialized FileDescriptorSet.
 
 Forms: the text of a `.proto` file with its imports; a FileDescriptorSet in Base64; a FileDescriptorProto in
 Base64, as registries serialize it. Text is compiled by protoc of grpcio-tools, in a process of its own: it writes what

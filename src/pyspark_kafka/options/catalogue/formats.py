@@ -1,4 +1,4 @@
-"""The options of typed keys and values: formats, schemas, what becomes of bad records.
+"""The options of typed keys and values: formats, schemas, the handling of bad records.
 
 Data only. The options of the registry are in `registry`.
 """

@@ -45,7 +45,7 @@ REGISTRY_OPTIONS: tuple[Option, ...] = (
         "Each is found without this option. Java's `SASL_INHERIT` is refused.",
         parse=registry.credentials_source,
         kind="`USER_INFO`, `URL`",
-        default_doc="whichever is set",
+        default_doc="found automatically",
     ),
     _our(
         "schema.registry.bearer.auth.token",

@@ -1,4 +1,4 @@
-"""What keys and values are, beyond bytes: formats, schemas, the registry, and what becomes of bad ones."""
+"""What keys and values are, beyond bytes: formats, schemas, the registry, and the handling of bad values."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TypedReadOptions:
         key: what keys are.
         value: what values are.
         registry: where schemas come from that are not given; None: nowhere.
-        mode: what becomes of a key or value that cannot be read.
+        mode: the handling of a key or value that cannot be read.
         corrupt_column: the column that holds what could not be read, in mode PERMISSIVE.
         include_schema_id: whether there are columns `key_schema_id` and `value_schema_id`.
         max_corrupt_ratio: a task that finds a larger part of its records to be bad fails; 1.0: never.

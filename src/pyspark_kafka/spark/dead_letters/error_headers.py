@@ -77,7 +77,7 @@ class ErrorHeaders:
         Args:
             corrupt: SQL for the corrupt column.
         """
-        # The end of a cut character is what becomes of invalid UTF-8, so it is taken away.
+        # A cut character ends in replacements of invalid UTF-8: they are taken away.
         cut = f"substring(CAST({corrupt}.`message` AS BINARY), 1, {MAX_MESSAGE})"
         replaced = "CAST(X'EFBFBD' AS STRING)"
         message = f"trim(TRAILING {replaced} FROM make_valid_utf8(CAST({cut} AS STRING)))"

@@ -102,7 +102,7 @@ def with_dead_letters(
     Runs on: driver, or the client of Spark Connect; the expressions run in Spark's engine.
 
     Args:
-        df: as of `dead_letters`.
+        df: see `dead_letters`.
         good: the sink's columns of a good row, each as SQL, as of `selectExpr`: `topic` and `value`, and `key`,
             `headers` and `partition` if wanted. Keys and values are text or bytes.
         topic: the topic of the dead letters.

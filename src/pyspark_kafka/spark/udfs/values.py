@@ -55,18 +55,18 @@ def decode_udf(  # noqa: D417
     spark.udf.register("decode_order", decode_order)
     ```
 
-    Works for batch and streaming DataFrames of whichever source, on classic Spark and on Spark Connect; this package
+    Works for batch and streaming DataFrames of any source, on classic Spark and on Spark Connect; this package
     must be installed where executors run. `decode_column` can name the record in errors, and make dead letters.
 
     Runs on: driver, or the client of Spark Connect, where the schema is looked up, once. The function runs in tasks.
 
-    Arguments that are not described here are as of `decode`.
+    For the other arguments see `decode`.
 
     Args:
-        framing: as of `decode`; with `confluentHeader` and `confluentDual` the function takes the column of headers as
+        framing: see `decode`; with `confluentHeader` and `confluentDual` the function takes the column of headers as
             its second argument.
         is_key: whether they are keys, with these wire formats.
-        on_bad: what becomes of values that cannot be read. `raise`: the task fails. `null`: they are null. `explain`:
+        on_bad: the handling of values that cannot be read. `raise`: the task fails. `null`: they are null. `explain`:
             the function returns a struct of `value` and `bad`, which is null where the value was read, and else has
             `reason`, `message` and `schemaId`.
 
@@ -90,7 +90,7 @@ def decode_udf(  # noqa: D417
         timestamp_format=timestamp_format,
         date_format=date_format,
     )
-    # What cannot be used is said here, and not by each task.
+    # Raises here if the schema cannot be used, not in each task.
     plan.decoder(is_key=is_key)
     decoding = ArrayDecoding(plan, on_bad, is_key)
     return _udf(f"decode_{value_format}", decoding, decoding.arrow_type)
@@ -113,7 +113,7 @@ def encode_udf(
 
     A value that does not fit fails the task, with its row and field; so does a column whose type does not fit.
 
-    Arguments that are not described here are as of `encode`.
+    For the other arguments see `encode`.
 
     Raises:
         SchemaError: the schema cannot be used, or does not exist.
@@ -142,7 +142,7 @@ class ArrayDecoding:
 
     Attributes:
         plan: what the values are.
-        on_bad: what becomes of values that cannot be read.
+        on_bad: the handling of values that cannot be read.
         is_key: whether they are keys.
     """
 

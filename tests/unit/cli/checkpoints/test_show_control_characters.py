@@ -1,4 +1,4 @@
-"""No text of a checkpoint reaches a terminal as a control character, whichever command shows it."""
+"""No text of a checkpoint reaches a terminal as a control character, by any command."""
 
 from __future__ import annotations
 

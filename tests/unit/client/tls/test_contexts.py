@@ -1,4 +1,4 @@
-"""TLS contexts: what they load, and what becomes of certificates that are replaced while a process lives."""
+"""TLS contexts: what they load, and the use of certificates that are replaced while a process lives."""
 
 from __future__ import annotations
 

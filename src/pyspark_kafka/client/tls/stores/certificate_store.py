@@ -1,4 +1,4 @@
-"""A truststore or keystore of the options, read; what is wrong with it is said by its option."""
+"""A truststore or keystore of the options; errors name its option."""
 
 from __future__ import annotations
 

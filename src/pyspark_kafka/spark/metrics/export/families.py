@@ -1,4 +1,4 @@
-"""The figures of all queries as families of series, for whichever system collects them. Pure.
+"""The figures of all queries as families of series, for any system that collects them. Pure.
 
 Names are Prometheus's, without the suffix `_total` of counters; OpenTelemetry's names follow from them.
 """
