@@ -84,7 +84,9 @@ class ContinuousQuery:
         time, the query ends without it: `status` reports that the last epoch is in doubt, and the next start finds out
         whether it was committed.
 
-        May be called in a signal handler. A second call that comes in the meantime, from another thread or for a second
+        May be called in a signal handler; `stopOnSignals` is the better way: a handler that has interrupted
+        `processAllAvailable` or `awaitTermination` of the same query while it held a lock returns after all of its
+        time. A second call that comes in the meantime, from another thread or for a second
         signal, does not wait for the epoch: it is aborted, and both calls return within some seconds. An exception that
         interrupts the call is raised immediately, and the epoch is aborted as well. The next start reads its rows
         again.
@@ -170,21 +172,27 @@ class _Signals:
     def __init__(self) -> None:
         self._queries: list[ContinuousQuery] = []
         self._former: dict[int, Any] = {}
+        self._joining: ContinuousQuery | None = None
 
     def end(self, query: ContinuousQuery) -> None:
         """From now on, end a query at the first signal."""
+        # First: a signal may come between any two of these lines.
+        self._joining = query
         for number in (signal.SIGINT, signal.SIGTERM):
-            former = signal.signal(number, self._handle)
+            former = signal.getsignal(number)
             if former != self._handle:
                 self._former[number] = former
-        self._queries = [other for other in self._queries if other.isActive]
-        self._queries.append(query)
+                signal.signal(number, self._handle)
+        self._queries = [*(other for other in self._queries if other.isActive), query]
+        self._joining = None
 
     def _handle(self, _number: int, _frame: Any) -> None:
         for number, handler in self._former.items():
             # None: set by a library in C, which cannot be called from here.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         queries, self._queries = self._queries, []
+        if self._joining is not None and self._joining not in queries:
+            queries = [*queries, self._joining]
         for query in queries:
             # On a thread: this one may hold a lock that `stop` takes. All at the same time, as each may take 40 s.
             threading.Thread(target=query._stop_by_signal, name="continuous-stop", daemon=True).start()  # noqa: SLF001 - of its module

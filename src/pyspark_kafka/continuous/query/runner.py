@@ -76,6 +76,8 @@ class QueryRunner:
         self._has_read = False
         # The unfinished work of a stopped query, as a sentence; empty if its last epoch was committed.
         self._left = ""
+        # Whether a call has asked for the end; the events follow within a moment.
+        self._is_asked = False
         # Held by the reporter of the end: the thread of the query, or a caller that no longer waits for it.
         self._end_is_told = threading.Lock()
         self._thread = threading.Thread(target=self._work, name=f"continuous-query-{names.id[:8]}", daemon=True)
@@ -105,19 +107,28 @@ class QueryRunner:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask for the end: the current epoch is ended and committed."""
-        self._control.stop_asked.set()
-        self._control.wake()
+        """Ask for the end: the current epoch is ended and committed. Takes no lock."""
+        self._ask(self._control.stop_asked)
 
     @property
     def is_stopping(self) -> bool:
         """Return whether the query was asked to stop and has not ended."""
-        return self.is_active and self._control.stop_asked.is_set()
+        return self.is_active and self._is_asked
 
     def give_up(self) -> None:
         """Ask for the immediate end: the current epoch is aborted, and the next start reads its rows again."""
-        self._control.give_up.set()
-        self.stop()
+        self._ask(self._control.give_up, self._control.stop_asked)
+
+    def _ask(self, *events: threading.Event) -> None:
+        self._is_asked = True
+
+        def set_all() -> None:
+            for event in events:
+                event.set()
+            self._control.wake()
+
+        # On a thread: a signal handler may have interrupted `set` of the same event on this one, which holds its lock.
+        threading.Thread(target=set_all, name="continuous-ask", daemon=True).start()
 
     def wait(self, seconds: float | None) -> bool:
         """Wait for the end of the query; return whether it has ended."""

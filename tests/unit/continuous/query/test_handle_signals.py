@@ -71,3 +71,22 @@ def test_query_that_is_started_after_a_signal_is_stopped_by_the_next_one(runner:
     ContinuousQuery(later, _NOTHING, _NOTHING).stopOnSignals()
     signal.raise_signal(signal.SIGTERM)
     assert later.stopped.wait(20)
+
+
+@pytest.mark.parametrize("following", [1, 2])
+def test_signal_that_comes_while_a_query_is_registered_stops_it(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch, following: int
+) -> None:
+    given: Any = runner
+    set_handler, calls = signal.signal, []
+
+    def set_and_raise(number: Any, handler: Any) -> Any:
+        former = set_handler(number, handler)
+        calls.append(number)
+        if len(calls) == following:
+            signal.raise_signal(calls[0])
+        return former
+
+    monkeypatch.setattr(signal, "signal", set_and_raise)
+    ContinuousQuery(given, _NOTHING, _NOTHING).stopOnSignals()
+    assert runner.stopped.wait(20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -123,3 +124,32 @@ def test_transactions_of_a_query_that_fails_are_ended_before_its_end_is_told() -
     runner.start()
     assert runner.wait(30)
     assert calls == ["transactions ended", "stream stopped", ("end", FAILURE)]
+
+
+@pytest.mark.timeout(60)
+def test_stop_in_a_handler_returns_though_it_has_interrupted_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = runner_of([], lambda *_: None)
+    signals: list[int] = []
+
+    def handle(number: int, _: Any) -> None:
+        signals.append(number)
+        runner.give_up()
+
+    notify_all = threading.Condition.notify_all
+
+    def interrupted(condition: threading.Condition) -> None:
+        # The event holds its lock here.
+        if not signals and threading.get_ident() == threading.main_thread().ident:
+            signal.raise_signal(signal.SIGUSR1)
+        notify_all(condition)
+
+    former = signal.signal(signal.SIGUSR1, handle)
+    try:
+        monkeypatch.setattr(threading.Condition, "notify_all", interrupted)
+        runner.stop()
+        runner._control.stop_asked.set()
+    finally:
+        signal.signal(signal.SIGUSR1, former)
+    assert signals == [signal.SIGUSR1]
+    assert runner._control.give_up.wait(30)
+    assert runner.is_stopping
