@@ -120,13 +120,17 @@ class QueryRun:
         while not self._control.stop_asked.wait(_NO_PARTITIONS_SECONDS):
             if self._plan.stream.needsReconfiguration():
                 return
-            if self._waits.need_target:
+            if self._waits.are_waiting:
+                # Each time: no epoch can reach a target, and its topic may be gone.
+                self._waits.poll_again()
                 self._waits.begin_poll()
                 found = self._find_end()
                 if found.error is not None:
                     self._waits.fail_poll(found.error)
                 else:
-                    self._waits.set_target(found.target, self._reached())
+                    reached = self._reached()
+                    # Where a source does not know its end, no partitions means no rows.
+                    self._waits.set_target(reached if found.target is None else found.target, reached)
 
     def _run_tasks(self, planner: RunPlanner, partitions: Sequence[InputPartition], tasks: int) -> None:
         """Run on tasks of Spark until the machine is over.
@@ -287,7 +291,7 @@ class QueryRun:
         """Ask the source where readable rows end; runs on the thread of the watch."""
         try:
             return EndFound(self._plan.stream.latestOffset())
-        except Exception as error:  # noqa: BLE001 - raised by those who wait
+        except BaseException as error:  # noqa: BLE001 - raised by the waiting calls; they would wait forever otherwise
             return EndFound(None, error)
 
     def _reached(self) -> Offset:

@@ -167,26 +167,40 @@ def test_message_that_breaks_the_order_fails_the_run() -> None:
     assert "a task broke the protocol: lane 0 started twice" in str(run.failure)
 
 
-def test_query_without_partitions_ends_the_waits_for_rows() -> None:
-    class Empty:
-        def prepareForTasks(self, tasks: int) -> None:
-            """None is needed."""
+class Empty:
+    """A stream without partitions.
 
-        def deserializeOffset(self, text: str) -> int:
-            return int(text)
+    Args:
+        ends: the answers to the question where rows end; the last one again and again.
+    """
 
-        def planInputPartitions(self, start: int) -> list[Any]:
-            return []
+    def __init__(self, *ends: Any) -> None:
+        self.ends = list(ends)
 
-        def needsReconfiguration(self) -> bool:
-            return False
+    def prepareForTasks(self, tasks: int) -> None:
+        """None is needed."""
 
-        def latestOffset(self) -> int:
-            return 3
+    def deserializeOffset(self, text: str) -> int:
+        return int(text)
 
+    def planInputPartitions(self, start: int) -> list[Any]:
+        return []
+
+    def needsReconfiguration(self) -> bool:
+        return False
+
+    def latestOffset(self) -> Any:
+        end = self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+
+def wait_without_partitions(*ends: Any) -> None:
+    """Wait for the rows of a query without partitions that is at offset 3."""
     reached: Any = lambda position, target: position >= target  # noqa: E731 - offsets elsewhere
     control, waits = QueryControl(), RowWaits(reached)
-    plan = SimpleNamespace(stream=Empty(), tasks=1, available_now=False)
+    plan = SimpleNamespace(stream=Empty(*ends), tasks=1, available_now=False)
     context: Any = SimpleNamespace(
         plan=plan, control=control, waits=waits, query_id="the query", commits=SimpleNamespace(start="3"),
         progress=None, slots=SimpleNamespace(count=lambda: 1, are_exact=True),
@@ -194,10 +208,23 @@ def test_query_without_partitions_ends_the_waits_for_rows() -> None:
     with ThreadPoolExecutor() as pool:
         running = pool.submit(QueryRun(context, 0).run)
         try:
-            pool.submit(waits.wait, lambda: True, lambda: None).result(20)
+            pool.submit(waits.wait, lambda: not control.stop_asked.is_set(), lambda: None).result(20)
         finally:
             control.stop_asked.set()
         running.result(20)
+
+
+@pytest.mark.parametrize("ends", [(3,), (None,), (4, 3)], ids=["known", "not known", "of a topic that is deleted"])
+def test_query_without_partitions_ends_the_waits_for_rows(monkeypatch: pytest.MonkeyPatch, ends: tuple[Any]) -> None:
+    monkeypatch.setattr(run_module, "_NO_PARTITIONS_SECONDS", 0.01)
+    wait_without_partitions(*ends)
+
+
+@pytest.mark.parametrize("error", [OSError("no broker"), SystemExit("enough")])
+def test_error_of_a_source_without_partitions_is_raised_by_the_wait(error: BaseException) -> None:
+    with pytest.raises(type(error), match=str(error)):
+        wait_without_partitions(error)
+
 
 
 @pytest.mark.parametrize("broken", ["", "stop tasks", "end job", "close watch", "close connections"])
