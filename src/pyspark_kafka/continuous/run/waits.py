@@ -104,8 +104,7 @@ class RowWaits:
             for wait in self._waits:
                 if wait.is_polled_for and not wait.was_polled:
                     wait.error, wait.is_over = error, True
-            self._waits = [wait for wait in self._waits if not wait.is_over]
-            self._changed.notify_all()
+            self._remove_ended()
 
     def set_target(self, target: Offset | None, reached: Offset) -> None:
         """Record where readable rows end, for the calls that waited at `begin_poll`.
@@ -149,5 +148,11 @@ class RowWaits:
                     wait.is_polled_for = wait.was_polled = False
             elif wait.was_polled and idle_since is not None:
                 wait.is_over = idle_since >= wait.asked
+        self._remove_ended()
+
+    def _remove_ended(self) -> None:
         self._waits = [wait for wait in self._waits if not wait.is_over]
+        if not self._waits:
+            # Here, and not when the call wakes up: the thread of the query would end another epoch before.
+            self.end_wanted.clear()
         self._changed.notify_all()

@@ -61,8 +61,20 @@ def test_no_epoch_is_to_end_for_a_wait_that_is_over(waiting: Waiting) -> None:
     waiting.waits.begin_poll()
     number: Any = 7
     waiting.waits.set_target(number, number)
+    # Before the call wakes up: the thread of the query continues immediately.
+    assert not waiting.waits.end_wanted.is_set()
     first.result(_SECONDS)
     assert not waiting.waits.end_wanted.is_set()
+
+
+def test_no_epoch_is_to_end_for_a_wait_whose_poll_has_failed(waiting: Waiting) -> None:
+    first = waiting.come()
+    assert waiting.waits.end_wanted.wait(_SECONDS)
+    waiting.waits.begin_poll()
+    waiting.waits.fail_poll(OSError("no broker"))
+    assert not waiting.waits.end_wanted.is_set()
+    with pytest.raises(OSError, match="no broker"):
+        first.result(_SECONDS)
 
 
 def test_look_says_nothing_about_those_who_came_after_it_began(waiting: Waiting) -> None:
