@@ -294,6 +294,38 @@ def test_driver_that_has_too_many_files_open_says_so_once(
     assert f"may have {file_limit()} files open" in said[0].getMessage()
 
 
+def test_connection_that_is_reset_while_it_is_accepted_ends_nothing_else(driver: Driver) -> None:
+    ours, theirs = socket.socketpair()
+
+    class Reset:
+        """A connection of which a system other than Linux knows that it was reset."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(ours, name)
+
+        def setsockopt(self, *_: Any) -> None:
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    class Listener:
+        def __init__(self) -> None:
+            self.left = [Reset()]
+
+        def accept(self) -> Any:
+            if not self.left:
+                raise BlockingIOError
+            return self.left.pop(), ("127.0.0.1", 1)
+
+    connections: Any = driver.connections
+    listener, connections._listener = connections._listener, Listener()
+    try:
+        connections._accept()
+    finally:
+        connections._listener = listener
+        theirs.close()
+    assert ours.fileno() == -1
+    test_messages_arrive_in_order_both_ways(driver)
+
+
 def test_process_that_is_forked_gives_up_the_port() -> None:
     connections = TaskConnections(new_key(), _LOOPBACK, lambda *_: None, lambda *_: None)
     port = connections.port

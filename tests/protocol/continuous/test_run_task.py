@@ -143,6 +143,23 @@ def test_driver_hears_of_a_lane_that_ends(
     assert not task.is_alive()
 
 
+def test_task_ends_though_the_failure_of_its_lane_cannot_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+
+    def no_memory(*_: Any) -> Failed:
+        raise MemoryError
+
+    monkeypatch.setattr("pyspark_kafka.continuous.task.run_task._failure", no_memory)
+    connections, plan = driver_and_plan(queue.Queue(), fails, Readers())
+    task = threading.Thread(target=run_task, args=(plan, 0, 0), daemon=True)
+    task.start()
+    try:
+        task.join(_SECONDS)
+        assert not task.is_alive()
+    finally:
+        connections.close()
+
+
 def test_lane_that_hangs_when_the_driver_is_gone_ends_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark_kafka.continuous.task.run_task._LANES_END_SECONDS", 0.2)
     entered, release = threading.Event(), threading.Event()

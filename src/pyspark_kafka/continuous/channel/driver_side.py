@@ -237,11 +237,12 @@ class TaskConnections:
                 return
             now = time.monotonic()
             accepted.settimeout(_SEND_SECONDS)
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             peer = _Peer(accepted, f"{address[0]}:{address[1]}", now, new_nonce(), now)
             self._peers.add(peer)
             self._selector.register(accepted, selectors.EVENT_READ, peer)
             try:
+                # Systems other than Linux refuse it for a connection that was reset.
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 accepted.sendall(peer.nonce)
             except OSError as error:
                 self._lose(peer, str(error))

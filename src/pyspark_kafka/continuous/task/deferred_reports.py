@@ -54,8 +54,8 @@ class DeferredReports:
     def _write_and_send(self, report: LaneReport, pending: PendingVersions) -> None:
         try:
             pending.write()
+            self._driver.send(replace(report, state=pending.text))
         except BaseException:
             # The lane may wait for rows, or for the driver.
             self._driver.stop()
             raise
-        self._driver.send(replace(report, state=pending.text))

@@ -112,8 +112,10 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
                 )
                 lane.run(plan.first_epoch)
         except BaseException as error:  # noqa: BLE001 - the driver gets it: of sys.exit() a thread would say nothing
-            driver.send(_failure(number, lane, error))
-            driver.stop()
+            try:
+                driver.send(_failure(number, lane, error))
+            finally:
+                driver.stop()
 
     lanes = plan.lanes[task]
     threads = [
