@@ -202,8 +202,13 @@ class ContinuousWriter(SparkNames):
         runner = QueryRunner(frame.spark, plan, files, epochs, names, progress, ended)
         query = ContinuousQuery(runner, names, progress, frame.explained(self._table.name(), plan))
         STREAMS.began(query)
-        events.started()
-        runner.start()
+        try:
+            events.started()
+            runner.start()
+        except BaseException as error:
+            # Ctrl-C in a listener, for example: no thread would ever report its end.
+            ended(error)
+            raise
         return query
 
     def _stream(self, location: str, default: str | None) -> tuple[ContinuousStream, pa.Schema]:

@@ -18,6 +18,7 @@ from pyspark_kafka.connector import LogicalWriteInfo, ScanBuilder, SupportsWrite
 from pyspark_kafka.continuous.query import writer as writer_module
 from pyspark_kafka.continuous.query.arguments import interval_ms
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
+from pyspark_kafka.continuous.reports.events import QueryEvents
 from pyspark_kafka.errors import CheckpointError, OptionError
 
 _NO_SESSION: Any = SimpleNamespace(conf={}, session_id="none")
@@ -112,6 +113,18 @@ def test_restarts_are_as_the_options_say(writer: Any) -> None:
         writer.option("restartBackoff", "soon").start()
     with pytest.raises(OptionError, match="Option maxFailures is '-1', and must be a number from 0 to 10000"):
         writer.option("maxFailures", -1).start()
+
+
+def test_query_whose_start_is_interrupted_is_not_active(writer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    streams = ContinuousQueryManager()
+    monkeypatch.setattr(writer_module, "STREAMS", streams)
+    monkeypatch.setattr(QueryEvents, "started", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        writer.start()
+    assert streams.active == []
 
 
 def test_task_timeout_is_at_least_some_signs_of_life(writer: Any) -> None:
