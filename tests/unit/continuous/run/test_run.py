@@ -226,7 +226,6 @@ def test_error_of_a_source_without_partitions_is_raised_by_the_wait(error: BaseE
         wait_without_partitions(error)
 
 
-
 @pytest.mark.parametrize("broken", ["", "stop tasks", "end job", "close watch", "close connections"])
 def test_run_closes_everything_in_order_also_if_a_step_fails(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     steps: list[str] = []
