@@ -19,6 +19,7 @@ import pytest
 from kit.fakes.clock import Clock
 from kit.fakes.token_endpoint import Answer, TokenEndpoint
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.login.tokens import endpoint as requests
 from pyspark_kafka.client.login.tokens.endpoint import request_token
 from pyspark_kafka.client.login.tokens.sources import fetch_token
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
@@ -265,6 +266,26 @@ def test_a_server_that_never_ends_is_left_at_the_deadline(
         error = refused(Source(url, "me", Secret(PLANTED), tls=trusting(authority)), Deadline(600))
     assert error.condition == "TOKEN_UNAVAILABLE"
     assert time.monotonic() - began < 30
+
+
+def test_nothing_is_sent_if_the_deadline_ends_while_the_name_is_resolved(
+    endpoint: TokenEndpoint, authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut, resolve, over = requests._cut, socket.getaddrinfo, threading.Event()
+
+    def noted(*arguments: Any) -> None:
+        cut(*arguments)
+        over.set()
+
+    def resolved(*arguments: Any) -> Any:
+        assert over.wait(30)
+        return resolve(*arguments)
+
+    monkeypatch.setattr(requests, "_cut", noted)
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    error = refused(source(endpoint, authority), Deadline(50))
+    assert "failed: TimeoutError: the connection was not made in time" in str(error)
+    assert endpoint.requests == []
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,9 @@ def _post(endpoint: TokenEndpoint, secret: str, deadline: Deadline) -> tuple[int
     watchdog.start()
     try:
         connection.connect()
+        if was_cut.is_set():
+            # The watchdog met no socket that it could shut, and does not come again.
+            raise TimeoutError("the connection was not made in time")
         connection.sock.settimeout(endpoint.read_timeout_ms / 1000)
         connection.request("POST", target, urlencode(form).encode(), headers)
         response = connection.getresponse()
