@@ -55,6 +55,7 @@
 | a local S3 server that counts its calls, and fails some | `fakes/object_store.py` |
 | an address that swallows packets | `fakes/black_hole.py` |
 | a clock that a test sets | `fakes/clock.py` |
+| threads that the system does not start | `fakes/threads.py` |
 | a value after its way to an executor | `pickled.py` |
 | planted secrets, and where they are found | `canaries.py` |
 | every kind of query with secrets in its options | `programs/secret_queries.py` |

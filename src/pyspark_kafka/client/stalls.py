@@ -253,12 +253,18 @@ class StallMonitor:
     def enter(self, stall: Stall) -> Stall | None:
         """Register a wait of this thread; return the wait that surrounds it."""
         outer: Stall | None = getattr(self._local, "innermost", None)
-        self._local.innermost = stall
         if outer is None:
-            self._waiting[threading.get_ident()] = stall
+            ident = threading.get_ident()
+            self._waiting[ident] = stall
             # Asked after the wait is registered; the thread looks once more after it has taken itself out.
             if self._thread is None:
-                self._start()
+                try:
+                    self._start()
+                except BaseException:
+                    # Nobody leaves a wait that could not be entered.
+                    del self._waiting[ident]
+                    raise
+        self._local.innermost = stall
         return outer
 
     def leave(self, stall: Stall, outer: Stall | None) -> None:
@@ -307,8 +313,10 @@ class StallMonitor:
     def _start(self) -> None:
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="pyspark-kafka-waits", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="pyspark-kafka-waits", daemon=True)
+                thread.start()
+                # Not before: a thread that cannot be started is missing, so that the next wait tries again.
+                self._thread = thread
 
     def _run(self) -> None:
         idle = 0

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from kit.fakes.clock import Clock
+from kit.fakes.threads import ThreadOverTheLimit
 from kit.waiting import eventually
 from pyspark_kafka.client import stalls
 from pyspark_kafka.client.deadline import Deadline
@@ -229,6 +230,26 @@ def test_the_thread_reports_a_step_that_is_blocked_and_ends_by_itself(
         "Waiting for Kafka: reading",
         "Waiting for Kafka: writing",
     ]
+
+
+def test_thread_that_could_not_be_started_is_started_by_the_next_wait(
+    monkeypatch: pytest.MonkeyPatch, lines: list[logging.LogRecord]
+) -> None:
+    monkeypatch.setattr(stalls, "_IDLE_LOOKS", 1)
+    monitor = StallMonitor(first_s=0.05, every_s=3_600.0, look_every_s=0.01)
+    with monkeypatch.context() as full:
+        full.setattr(threading, "Thread", ThreadOverTheLimit)
+        with pytest.raises(RuntimeError, match="can't start new thread"), Stall(lambda: "lost", Contact(), monitor):
+            pytest.fail("entered")
+    assert monitor.innermost() is None
+    with Stall(lambda: "reading", Contact(), monitor) as stall:
+        thread = monitor._thread
+        assert thread is not None
+        assert thread.is_alive()
+        assert monitor.innermost() is stall
+        eventually(lambda: bool(lines))
+    thread.join(30.0)
+    assert [text.partition(",")[0] for text in _texts(lines)] == ["Waiting for Kafka: reading"]
 
 
 def test_a_cluster_is_known_by_its_servers() -> None:

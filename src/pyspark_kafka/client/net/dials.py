@@ -100,16 +100,16 @@ class Dials(Generic[_Key]):
         """
         self._wake_pair()
         dial = _Dial(key, host, port, deadline, old)
-        self._dialing[key] = dial
         with self._lock:
+            if self._running < self._max_threads:
+                # A daemon: the end of the process does not wait for a name resolver.
+                thread = threading.Thread(target=self._run, name=f"connect to {host}:{port}", daemon=True)
+                # First of all, as it may fail. The thread waits for the lock.
+                thread.start()
+                self._running += 1
+                self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+            self._dialing[key] = dial
             self._waiting.append(dial)
-            if self._running >= self._max_threads:
-                return
-            self._running += 1
-        # A daemon: the end of the process does not wait for a name resolver.
-        thread = threading.Thread(target=self._run, name=f"connect to {host}:{port}", daemon=True)
-        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
-        thread.start()
 
     def take(self) -> list[tuple[_Key, Connection | ConnectorError]]:
         """Return what has finished since the last call: the connection, which is the caller's now, or the failure."""

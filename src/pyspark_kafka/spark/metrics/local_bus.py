@@ -57,10 +57,12 @@ class LocalListenerBus:
         """
         with self._changed:
             self._drop_gone()
-            self._listeners.append((weakref.ref(listener) if weakly else lambda: listener, session))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="query-events", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="query-events", daemon=True)
+                thread.start()
+                # Not before: a thread that cannot be started is missing, so that the next listener tries again.
+                self._thread = thread
+            self._listeners.append((weakref.ref(listener) if weakly else lambda: listener, session))
 
     def remove(self, listener: StreamingQueryListener, within_s: float = _REMOVE_SECONDS) -> None:
         """Call a listener no more; return when it has the events that are pending, or the time is over.

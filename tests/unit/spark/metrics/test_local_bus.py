@@ -20,6 +20,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from kit.fakes.threads import ThreadOverTheLimit
 from kit.fixtures.leftovers import collect_quietly
 from pyspark_kafka.spark.metrics import local_bus
 from pyspark_kafka.spark.metrics.local_bus import LocalListenerBus, session_key
@@ -114,6 +115,20 @@ def test_listener_that_raises_is_logged_and_the_others_hear(caplog: pytest.LogCa
         "there are not logged."
         for method in ("onQueryStarted", "onQueryProgress")
     ]
+
+
+def test_bus_starts_its_thread_for_the_next_listener_after_it_could_not_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bus, refused, notes = LocalListenerBus(), Notes(), Notes()
+    with monkeypatch.context() as full:
+        full.setattr(threading, "Thread", ThreadOverTheLimit)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            bus.add(refused)
+    bus.add(notes)
+    bus.post(IDLE)
+    bus.remove(notes, 30)
+    assert (refused.heard, notes.heard) == ([], ["idle now"])
 
 
 def test_removal_waits_for_what_is_pending_and_nothing_comes_after_it() -> None:
