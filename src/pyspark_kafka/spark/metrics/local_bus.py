@@ -132,17 +132,20 @@ class LocalListenerBus:
                     return
                 event, listeners = self._pending.popleft()
                 self._called = listeners
-            self._deliver(event, listeners)
+            # Also sys.exit(), which would end this thread, and with it the events of all listeners.
+            self._deliver(event, listeners, caught=BaseException)
             # It waits for long, and is not to hold a listener in the meantime.
             del event, listeners
 
-    def _deliver(self, event: Any, listeners: list[StreamingQueryListener]) -> None:
+    def _deliver(
+        self, event: Any, listeners: list[StreamingQueryListener], caught: type[BaseException] = Exception
+    ) -> None:
         # `QueryProgressEvent` goes to `onQueryProgress`, and so on.
         method = "on" + type(event).__name__.removesuffix("Event")
         for listener in listeners:
             try:
                 getattr(listener, method)(event)
-            except Exception:  # noqa: BLE001 - logged
+            except caught:
                 # Once: there may be ten epochs a second, and as many errors.
                 if (type(listener), method) not in self._failed:
                     self._failed.add((type(listener), method))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import uuid
 import weakref
@@ -114,6 +115,27 @@ def test_listener_that_raises_is_logged_and_the_others_hear(caplog: pytest.LogCa
         f"A listener, {Broken.__qualname__}, raised an error in {method}; the query continues. Further errors of it "
         "there are not logged."
         for method in ("onQueryStarted", "onQueryProgress")
+    ]
+
+
+def test_listener_that_exits_is_logged_and_the_others_hear(caplog: pytest.LogCaptureFixture) -> None:
+    class Exiting(Notes):
+        def onQueryProgress(self, event: Any) -> None:
+            sys.exit("enough")
+
+    bus, exiting, notes = LocalListenerBus(), Exiting(), Notes()
+    bus.add(exiting)
+    bus.add(notes)
+    bus.post(progress(1))
+    bus.post(progress(2))
+    assert notes.wait_for(2) == ["progress 1", "progress 2"]
+    for each in (exiting, notes):
+        bus.remove(each)
+    assert [record.getMessage() for record in caplog.records] == [
+        (
+            f"A listener, {Exiting.__qualname__}, raised an error in onQueryProgress; the query continues. Further "
+            "errors of it there are not logged."
+        )
     ]
 
 
