@@ -60,7 +60,8 @@ class CommittedGroup:
         # Until when refused partitions are left out; the others are committed in the meantime.
         self._refused_until: dict[TopicPartition, float] = {}
         self._log_limiter = LogRateLimiter(_WARN_EVERY_S)
-        self._thread: LatestValueWorker[Mapping[TopicPartition, int]] = LatestValueWorker(
+        # The ends, and whether they are tried without regard to failures before.
+        self._thread: LatestValueWorker[tuple[Mapping[TopicPartition, int], bool]] = LatestValueWorker(
             f"commits to group {group_id}", self._commit, pause_s=_PAUSE_S, clock=clock
         )
 
@@ -71,7 +72,7 @@ class CommittedGroup:
             ends: next offset to read by partition; not changed afterwards.
         """
         self._newest = ends
-        self._thread.offer(ends)
+        self._thread.offer((ends, False))
 
     def flush(self, timeout_s: float = FLUSH_S, *, once_more: bool = False) -> bool:
         """Wait until the noted ends are committed, or have failed; return whether that happened in time.
@@ -81,11 +82,14 @@ class CommittedGroup:
             once_more: whether refused partitions are tried again immediately, because this is the last commit.
         """
         if once_more and self._newest is not None:
-            self._retry_at, self._refused_until = 0.0, {}
-            self._thread.offer(self._newest)
+            self._thread.offer((self._newest, True))
         return self._thread.flush(timeout_s)
 
-    def _commit(self, ends: Mapping[TopicPartition, int]) -> None:
+    def _commit(self, work: tuple[Mapping[TopicPartition, int], bool]) -> None:
+        ends, once_more = work
+        if once_more:
+            # Here and not when it is asked for: a commit that is in work then may still fail, and begin a pause.
+            self._retry_at, self._refused_until = 0.0, {}
         now = self._clock()
         if now < self._retry_at:
             return

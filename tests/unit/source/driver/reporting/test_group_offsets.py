@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -130,3 +131,28 @@ def test_end_of_a_run_tries_once_more_what_failed_a_moment_ago(setting: Setting)
     setting.note({A: 1})
     assert setting.group.flush(LONG, once_more=True)
     assert setting.brokers.commits == [{A: 1}]
+
+
+def test_end_of_a_run_tries_the_newest_ends_although_the_commit_in_work_fails(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, offered = threading.Event(), threading.Event()
+    commit, offer = setting.brokers.commit, setting.group._thread.offer
+
+    def held(_: Mapping[TopicPartition, int]) -> dict[TopicPartition, BrokerError]:
+        begun.set()
+        assert offered.wait(LONG)
+        monkeypatch.setattr(setting.brokers, "commit", commit)
+        raise TransportError("no broker", condition="NO_BROKER_REACHABLE")
+
+    def noted(value: Any) -> None:
+        offer(value)
+        offered.set()
+
+    monkeypatch.setattr(setting.brokers, "commit", held)
+    setting.group.note({A: 1})
+    assert begun.wait(LONG)
+    setting.group.note({A: 2})
+    monkeypatch.setattr(setting.group._thread, "offer", noted)
+    assert setting.group.flush(LONG, once_more=True)
+    assert setting.brokers.commits == [{A: 2}]
