@@ -11,6 +11,7 @@ import pytest
 from kit.fakes.schema_registry import RegistryAnswer, SchemaRegistryServer
 from pyspark_kafka.client import stalls
 from pyspark_kafka.client.stalls import Contact, Stall
+from pyspark_kafka.client.tls import contexts
 from pyspark_kafka.counters import RETRIES, Counters
 from pyspark_kafka.options import RegistryOptions
 from pyspark_kafka.registry.connect import open_registry
@@ -25,6 +26,14 @@ def test_a_forked_child_reports_by_itself() -> None:
         if child == 0:
             waits = stalls._MONITOR
             os._exit(1 if waits._waiting or waits._thread or waits.innermost() else 0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_forked_child_gets_a_tls_context_while_the_parent_builds_one() -> None:
+    with contexts._CONTEXTS._lock:
+        child = os.fork()
+        if child == 0:
+            os._exit(1 if contexts._CONTEXTS._lock.locked() else 0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

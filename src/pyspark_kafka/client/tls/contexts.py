@@ -89,8 +89,12 @@ class TlsContexts:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
         self._contexts: dict[TlsOptions, _Kept] = {}
+        self.replace_lock()
+
+    def replace_lock(self) -> None:
+        """Begin with a free lock, in a forked child: a thread of the parent may hold the one of before."""
+        self._lock = threading.Lock()
 
     def known(self, options: TlsOptions) -> TlsContext | None:
         """Return the context that was built last for the options; None before the first one. Reads no file."""
@@ -160,6 +164,7 @@ class TlsContexts:
 
 
 _CONTEXTS = TlsContexts()
+os.register_at_fork(after_in_child=_CONTEXTS.replace_lock)
 
 
 def tls_context(options: TlsOptions) -> TlsContext:
