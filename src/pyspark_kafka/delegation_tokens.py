@@ -25,6 +25,7 @@ from pyspark_kafka.client.admin.tokens import create_token, describe_tokens, exp
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.login.delegation_token import DelegationToken, jaas_text
 from pyspark_kafka.errors import OptionError
+from pyspark_kafka.interrupt import interrupted_by
 from pyspark_kafka.options import EVERYWHERE, OPTIONS, parse_write_options
 from pyspark_kafka.spark.token_provider import from_spark
 
@@ -59,6 +60,7 @@ _RENEWED_AT = 0.75
 _AGAIN_AT, _AGAIN_S = 0.1, 0.1
 # Of a token that lasts for centuries; Python waits for no longer than some of them.
 _MAX_WAIT_S = 7 * 86_400.0
+_STOP_S = 2.0
 
 
 def obtain(
@@ -228,11 +230,17 @@ class TokenKeeper:
         self.stop()
 
     def stop(self) -> None:
-        """Renew it no more; the token stays valid until it expires."""
+        """Renew it no more; the token stays valid until it expires. Waits at most 2 s for a renewal in work."""
         self._stopped.set()
-        self._thread.join()
+        # A search for brokers is not interrupted, and may take as long as kafka.default.api.timeout.ms.
+        self._thread.join(_STOP_S)
 
     def _run(self) -> None:
+        # A renewal that waits for brokers does not try again when the keeper is stopped.
+        with interrupted_by(self._stopped):
+            self._renew_until_stopped()
+
+    def _renew_until_stopped(self) -> None:
         wait_s = _RENEWED_AT * _left_s(self.token)
         while not self._stopped.wait(min(max(0.0, wait_s), _MAX_WAIT_S)):
             try:
@@ -240,6 +248,8 @@ class TokenKeeper:
                     return
                 wait_s = _RENEWED_AT * _left_s(self.token)
             except Exception as error:  # noqa: BLE001 - a renewal that ends unseen would end the queries later
+                if self._stopped.is_set():
+                    return
                 left_s = _left_s(self.token)
                 _LOG.warning(
                     "Delegation token %s, which expires in %.0f s, could not be renewed, which is tried again: %s",

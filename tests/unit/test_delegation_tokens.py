@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import pickle
 import stat
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -15,6 +16,7 @@ from pyspark_kafka import delegation_tokens
 from pyspark_kafka.client.login.delegation_token import DelegationToken, hmac_of, key_of
 from pyspark_kafka.delegation_tokens import TokenKeeper, query_options
 from pyspark_kafka.errors import OptionError, TransportError
+from pyspark_kafka.interrupt import pause
 from pyspark_kafka.options import ScramLogin, Secret, parse_login, parse_write_options
 
 KEY = key_of(b"a key of some bytes")
@@ -217,6 +219,42 @@ def test_failed_renewal_is_logged_and_tried_again(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING), TokenKeeper(token(lasts_s=0.5), renew, refuse):
         eventually(lambda: renewals.count >= 1)
     assert "could not be renewed, which is tried again: [CONNECTION_FAILED] gone" in caplog.text
+
+
+@pytest.mark.usefixtures("early")
+def test_pause_of_a_renewal_ends_without_a_warning_when_the_keeper_is_stopped(caplog: pytest.LogCaptureFixture) -> None:
+    begun = threading.Event()
+    interrupted: list[bool] = []
+
+    def renew(_: DelegationToken) -> DelegationToken:
+        begun.set()
+        interrupted.append(pause(5.0))
+        raise TransportError("gone", condition="CONNECTION_FAILED", retriable=True)
+
+    with caplog.at_level(logging.WARNING), TokenKeeper(token(lasts_s=0.5), renew, refuse) as keeper:
+        assert begun.wait(30)
+    keeper._thread.join(30)
+    assert interrupted == [True]
+    assert caplog.messages == []
+
+
+@pytest.mark.usefixtures("early")
+def test_stop_does_not_wait_for_a_renewal_at_silent_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, answered = threading.Event(), threading.Event()
+
+    def renew(old: DelegationToken) -> DelegationToken:
+        begun.set()
+        answered.wait(5)
+        return old
+
+    monkeypatch.setattr(delegation_tokens, "_STOP_S", 0.01)
+    keeper = TokenKeeper(token(lasts_s=0.5), renew, refuse)
+    assert begun.wait(30)
+    keeper.stop()
+    assert keeper._thread.is_alive()
+    answered.set()
+    keeper._thread.join(30)
+    assert not keeper._thread.is_alive()
 
 
 def _fail() -> None:
