@@ -70,6 +70,19 @@ class CachedRegistry:
 
     def schema_by_id(self, schema_id: SchemaId) -> RegisteredSchema:
         """Return the schema with an id; the registry is asked if this process has not seen it."""
+        question: Future[RegisteredSchema] = Future()
+        try:
+            return self._find(schema_id, question)
+        except BaseException as error:
+            # Also after an interrupt between two steps: others may wait for the answer.
+            with self._lock:
+                self._end_question(schema_id, question)
+            if not question.done():
+                question.set_exception(error)
+            raise
+
+    def _find(self, schema_id: SchemaId, question: Future[RegisteredSchema]) -> RegisteredSchema:
+        """Return what is known of an id, or what the question of another thread finds; else ask this question."""
         with self._lock:
             known = self._known.get(schema_id)
             if known is not None:
@@ -77,26 +90,21 @@ class CachedRegistry:
             unknown = self._unknown.get(schema_id)
             if unknown is not None:
                 raise UnknownSchemaError(str(unknown), unknown.reason)
-            asked = self._asked.get(schema_id)
-            first = asked is None
-            if asked is None:
-                asked = self._asked[schema_id] = Future()
+            asked = self._asked.setdefault(schema_id, question)
             registrations = self._registrations
-        if not first:
+        if asked is not question:
             return asked.result()
         try:
             found = self._registry.schema_by_id(schema_id)
-        except BaseException as error:
+        except UnknownSchemaError as error:
             with self._lock:
-                self._end_question(schema_id, asked)
-                if isinstance(error, UnknownSchemaError) and registrations == self._registrations:
+                if registrations == self._registrations:
                     self._unknown[schema_id] = error
-            asked.set_exception(error)
             raise
         with self._lock:
-            self._end_question(schema_id, asked)
+            self._end_question(schema_id, question)
             self._known[schema_id] = found
-        asked.set_result(found)
+        question.set_result(found)
         return found
 
     def knows(self, schema_id: SchemaId) -> bool:

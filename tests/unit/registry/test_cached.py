@@ -164,6 +164,35 @@ def test_threads_share_one_question(registry: MemoryRegistry, fails: bool) -> No
     assert len(registry.asked) == 1 or fails
 
 
+class InterruptedLock:
+    """A lock that meets an interrupt once, when it is taken for the second time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken = 0
+
+    def __enter__(self) -> None:
+        self._taken += 1
+        if self._taken == 2:
+            raise KeyboardInterrupt
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_question_that_is_interrupted_keeps_nobody_waiting(
+    registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt comes between the answer of the registry and its entry."""
+    cached = CachedRegistry(registry)
+    monkeypatch.setattr(cached, "_lock", InterruptedLock())
+    with pytest.raises(KeyboardInterrupt):
+        cached.schema_by_id(1)
+    assert cached._asked == {}
+    assert cached.schema_by_id(1) is LONG
+
+
 def test_schemas_that_were_not_used_for_long_make_room(registry: MemoryRegistry) -> None:
     large = "x" * (20 << 20)
     for number in range(10, 14):
