@@ -48,8 +48,13 @@ class _Run:
                 if not self._begun:
                     self._begun = True
                     spec = self._package.__spec__
-                    if spec is not None and spec.loader is not None:
-                        spec.loader.exec_module(self._package)
+                    try:
+                        if spec is not None and spec.loader is not None:
+                            spec.loader.exec_module(self._package)
+                    except BaseException:
+                        # An interrupt, or a broken module: the next look-up tries again, as an import does.
+                        self._begun = False
+                        raise
                     found.pop("__getattr__", None)
         if name in found:
             return found[name]
