@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from pyspark_kafka.errors import PartitionError
@@ -86,12 +86,14 @@ def process_partitions(
             raise
 
     with ThreadPoolExecutor(min(max_workers, len(todo)), thread_name_prefix="partition") as pool:
-        futures = {partition: pool.submit(one, partition) for partition in todo}
+        futures: dict[_P, Future[_R]] = {}
         try:
+            for partition in todo:
+                futures[partition] = pool.submit(one, partition)
             wait(futures.values(), return_when=FIRST_EXCEPTION)
         finally:
-            # After an error, and if this thread itself is interrupted.
-            if any(not future.done() for future in futures.values()):
+            # After an error, and if this thread itself is interrupted, or cannot hand out all of the work.
+            if len(futures) < len(todo) or any(not future.done() for future in futures.values()):
                 signal.set()
             for future in futures.values():
                 future.cancel()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -85,6 +87,29 @@ def test_interrupt_of_a_worker_is_not_wrapped() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         process_partitions([1], work)
+
+
+def test_work_is_asked_to_end_if_the_rest_of_it_cannot_be_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, begun = ThreadPoolExecutor.submit, threading.Barrier(3)
+    ended: list[int] = []
+
+    def work(partition: int, signal: CancelSignal) -> None:
+        begun.wait(30)
+        # Not for longer, so that a failure of this test ends.
+        if signal.wait(2):
+            ended.append(partition)
+        signal.check()
+
+    def interrupted(pool: ThreadPoolExecutor, one: Callable[[int], None], partition: int) -> Future[None]:
+        if partition == 2:
+            begun.wait(30)
+            raise KeyboardInterrupt
+        return submit(pool, one, partition)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        process_partitions(range(4), work)
+    assert sorted(ended) == [0, 1]
 
 
 def test_workers_must_be_positive() -> None:
