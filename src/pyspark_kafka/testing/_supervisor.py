@@ -2,8 +2,9 @@
 
 It is the broker's parent, in a session of its own: the terminal's Ctrl-C does not reach the broker before the
 application has finished with it, and signals go to a process that cannot have been replaced by another one of the same
-number. It takes one JSON request a line on standard input and answers each with one line. When standard input ends, or
-its own parent is gone, for whatever reason, it stops the broker, removes the directory it was given, and ends.
+number. It takes one JSON request a line on standard input and answers each with one line, which has the `id` of the
+request. When standard input ends, or its own parent is gone, for whatever reason, it stops the broker, removes the
+directory it was given, and ends.
 
 Run as a script, isolated, with the standard library only: it must start in milliseconds and imports nothing of this
 package. Linux and macOS.
@@ -99,9 +100,10 @@ def _serve(supervisor: _Supervisor) -> None:
             return
         *lines, pending = (pending + received).split(b"\n")
         for line in lines:
-            reply = json.dumps(supervisor.answer(json.loads(line)))
+            request = json.loads(line)
+            reply = {**supervisor.answer(request), "id": request["id"]}
             try:
-                os.write(1, reply.encode() + b"\n")
+                os.write(1, json.dumps(reply).encode() + b"\n")
             except BrokenPipeError:
                 return
 

@@ -37,6 +37,7 @@ class SupervisedProcess:
             graceful: at the end ask the program to stop, and kill it only when it takes too long.
         """
         self._lock = threading.Lock()
+        self._asked = 0
         self._owner = os.getpid()
         self._directory = directory
         self._supervisor = subprocess.Popen(  # noqa: S603 - this interpreter and a file of this package
@@ -121,16 +122,18 @@ class SupervisedProcess:
         if supervisor.stdin is None or supervisor.stdout is None:  # pragma: no cover - both are pipes
             raise SetupError("The supervisor has no pipes.", condition="SUPERVISOR_LOST")
         with self._lock:
+            self._asked += 1
             try:
-                supervisor.stdin.write(json.dumps(request).encode() + b"\n")
+                supervisor.stdin.write(json.dumps({**request, "id": self._asked}).encode() + b"\n")
                 supervisor.stdin.flush()
-                line = supervisor.stdout.readline()
+                # An interrupt may have left the replies to requests before this one.
+                while line := supervisor.stdout.readline():
+                    reply: dict[str, Any] = json.loads(line)
+                    if reply["id"] == self._asked:
+                        return reply
             except (OSError, ValueError) as error:
                 raise _lost() from error
-        if not line:
-            raise _lost()
-        reply: dict[str, Any] = json.loads(line)
-        return reply
+        raise _lost()
 
 
 def _lost() -> SetupError:
