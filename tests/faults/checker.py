@@ -54,6 +54,7 @@ def check_batches(
     found = BatchFindings(batches=len({batch for batch, _ in markers}))
     check(found, extents, output)
     if planned is not None:
+        _check_order_of_batches(found, planned, output)
         counts = Counter((each.log, each.offset) for each in output if isinstance(each, Copied))
         _check_markers(
             found,
@@ -72,18 +73,37 @@ def check_batches(
     return found
 
 
+def _batches_of(planned: Mapping[int, Planned]) -> dict[tuple[int, int], int]:
+    """Return the micro-batch of each partition and offset of the source."""
+    return {
+        (partition, offset): batch
+        for batch, plan in planned.items()
+        for partition, bounds in plan.ranges.items()
+        for offset in range(*bounds)
+    }
+
+
+def _check_order_of_batches(found: Findings, planned: Mapping[int, Planned], output: Sequence[Copied | bytes]) -> None:
+    """Note records after a record of a later micro-batch of the same log, by another task: `check` has the others."""
+    batch_of = _batches_of(planned)
+    latest: dict[tuple[Log, int], int] = {}
+    for copied in output:
+        if not isinstance(copied, Copied) or copied.writer is None:
+            continue
+        batch = batch_of.get((copied.log.partition, copied.offset), -1)
+        place = (copied.log, copied.out)
+        if batch < latest.get(place, -1):
+            found.note("out of order", f"{copied} of batch {batch} after batch {latest[place]}")
+        latest[place] = max(batch, latest.get(place, -1))
+
+
 def _check_markers(
     found: Findings,
     planned: Mapping[int, Planned],
     markers: Sequence[tuple[int, int]],
     counts: Mapping[tuple[Log, int], int],
 ) -> None:
-    batch_of = {
-        (partition, offset): batch
-        for batch, plan in planned.items()
-        for partition, bounds in plan.ranges.items()
-        for offset in range(*bounds)
-    }
+    batch_of = _batches_of(planned)
     present: Counter[int] = Counter()
     for (log, offset), count in counts.items():
         if (batch := batch_of.get((log.partition, offset))) is not None:

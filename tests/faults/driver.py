@@ -19,6 +19,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from faults.cluster import prepare
+from faults.stamped import WITH_TASK
 from faults.stopping import StoppingSource
 from pyspark_kafka.testing import ensure_java_for_spark
 
@@ -65,6 +66,8 @@ def main(path: str) -> None:
     Path(place, "ready").touch()
     # With a format, values are texts.
     value = "CAST(value AS STRING) AS value" if "valueFormat" in spec["sink_options"] else "value"
+    if spec["sink_options"].get("exactlyOnceCommit") == "tasks" and value == "value":
+        value = WITH_TASK
     writer = (
         rows.selectExpr("key", value)
         .writeStream.format("stopping_kafka")

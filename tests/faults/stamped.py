@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Hashable
+from dataclasses import dataclass
 
 from kit.log_checker import Copied, Log
 
 _HASH_CHARACTERS = 16
+# For Spark, behind a value: the number of the task that writes it, where tasks publish and keep an order each.
+WITH_TASK = "concat(value, CAST('#' || spark_partition_id() AS BINARY)) AS value"
+
+
+@dataclass(frozen=True)
+class Stamped(Copied):
+    """A record of an output; the task that has written it, if its value names the task."""
+
+    task: str = ""
+
+    @property
+    def writer(self) -> Hashable:
+        """The task; None if the records of all tasks keep one order."""
+        return self.task or None
 
 
 def to_value(log: Log, offset: int, rng: random.Random, max_padding: int = 64) -> bytes:
@@ -20,12 +36,13 @@ def to_value(log: Log, offset: int, rng: random.Random, max_padding: int = 64) -
     return f"{text}|{_hash(text)}".encode()
 
 
-def from_value(value: bytes, out: int = 0) -> Copied | None:
+def from_value(value: bytes, out: int = 0) -> Stamped | None:
     """Read a value from a partition of the output; None if it is not one that `to_value` gave."""
     try:
-        text, _, found = value.decode("ascii").rpartition("|")
+        whole, _, task = value.decode("ascii").partition("#")
+        text, _, found = whole.rpartition("|")
         run, partition, offset, _ = text.split("|")
-        return Copied(Log(run, int(partition)), int(offset), out) if found == _hash(text) else None
+        return Stamped(Log(run, int(partition)), int(offset), out, task=task) if found == _hash(text) else None
     except ValueError:
         return None
 

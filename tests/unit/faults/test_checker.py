@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from faults.checker import Planned, check_batches
-from faults.stamped import from_value, generate, to_value
-from kit.log_checker import Copied, Extent, Kind, Log
+from faults.stamped import Stamped, from_value, generate, to_value
+from kit.log_checker import Extent, Kind, Log
 
 Visible = dict[int, list[bytes]]
 Markers = list[tuple[int, int]]
@@ -118,9 +118,33 @@ def test_a_record_that_was_seen_and_is_gone_is_reported() -> None:
 
 def test_a_value_gives_its_stamp_back_and_another_value_none() -> None:
     made = generate("r", {0: range(5), 1: range(3, 6)}, seed=1)
-    assert [from_value(value) for _, value in made[1]] == [Copied(Log("r", 1), offset) for offset in range(3, 6)]
+    assert [from_value(value) for _, value in made[1]] == [Stamped(Log("r", 1), offset) for offset in range(3, 6)]
     assert made == generate("r", {0: range(5), 1: range(3, 6)}, seed=1)
     assert made != generate("r", {0: range(5), 1: range(3, 6)}, seed=2)
     whole = made[0][0][1]
     damaged = [whole[:-1], whole[1:], b"", b"\xff", b"a|b|c|d|e", whole.replace(b"r|0|0", b"r|0|1")]
     assert [from_value(value) for value in damaged] == [None] * len(damaged)
+
+
+def by_task(*tasks_and_ranges: tuple[int, int, int]) -> list[bytes]:
+    return [
+        value + f"#{task}".encode()
+        for task, start, end in tasks_and_ranges
+        for value in values(start, end, partition=0)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        pytest.param(by_task((1, 2, 3), (0, 0, 2), (0, 3, 6)), {}, id="one task before another"),
+        pytest.param(by_task((0, 1, 3), (0, 0, 1), (0, 3, 6)), {"out of order": 1}, id="within a task"),
+        pytest.param(by_task((0, 0, 2), (0, 3, 6), (1, 2, 3)), {"out of order": 1}, id="between micro-batches"),
+    ],
+)
+def test_tasks_that_publish_keep_an_order_each_and_micro_batches_one_together(
+    written: list[bytes], expected: dict[Kind, int]
+) -> None:
+    planned = {0: Planned({0: (0, 3)}), 1: Planned({0: (3, 6)})}
+    found = check_batches({Log("r", 0): Extent(0, 6)}, {0: written}, planned=planned, markers=[(0, 3), (1, 3)])
+    assert found.anomalies() == expected
