@@ -54,11 +54,13 @@ def check_batches(
     found = BatchFindings(batches=len({batch for batch, _ in markers}))
     check(found, extents, output)
     if planned is not None:
-        _check_order_of_batches(found, planned, output)
+        batch_of = _batches_of(planned)
+        _check_order_of_batches(found, batch_of, output)
         counts = Counter((each.log, each.offset) for each in output if isinstance(each, Copied))
         _check_markers(
             found,
             planned,
+            batch_of,
             markers,
             {
                 (log, offset): count
@@ -83,9 +85,10 @@ def _batches_of(planned: Mapping[int, Planned]) -> dict[tuple[int, int], int]:
     }
 
 
-def _check_order_of_batches(found: Findings, planned: Mapping[int, Planned], output: Sequence[Copied | bytes]) -> None:
+def _check_order_of_batches(
+    found: Findings, batch_of: Mapping[tuple[int, int], int], output: Sequence[Copied | bytes]
+) -> None:
     """Note records after a record of a later micro-batch of the same log, by another task: `check` has the others."""
-    batch_of = _batches_of(planned)
     latest: dict[tuple[Log, int], int] = {}
     for copied in output:
         if not isinstance(copied, Copied) or copied.writer is None:
@@ -100,10 +103,10 @@ def _check_order_of_batches(found: Findings, planned: Mapping[int, Planned], out
 def _check_markers(
     found: Findings,
     planned: Mapping[int, Planned],
+    batch_of: Mapping[tuple[int, int], int],
     markers: Sequence[tuple[int, int]],
     counts: Mapping[tuple[Log, int], int],
 ) -> None:
-    batch_of = _batches_of(planned)
     present: Counter[int] = Counter()
     for (log, offset), count in counts.items():
         if (batch := batch_of.get((log.partition, offset))) is not None:

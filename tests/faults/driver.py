@@ -65,9 +65,12 @@ def main(path: str) -> None:
     rows = spark.readStream.format("stopping_kafka").options(**stopping, **spec["source_options"]).load()
     Path(place, "ready").touch()
     # With a format, values are texts.
-    value = "CAST(value AS STRING) AS value" if "valueFormat" in spec["sink_options"] else "value"
-    if spec["sink_options"].get("exactlyOnceCommit") == "tasks" and value == "value":
+    if "valueFormat" in spec["sink_options"]:
+        value = "CAST(value AS STRING) AS value"
+    elif spec["sink_options"].get("exactlyOnceCommit") == "tasks":
         value = WITH_TASK
+    else:
+        value = "value"
     writer = (
         rows.selectExpr("key", value)
         .writeStream.format("stopping_kafka")

@@ -39,7 +39,9 @@ def to_value(log: Log, offset: int, rng: random.Random, max_padding: int = 64) -
 def from_value(value: bytes, out: int = 0) -> Stamped | None:
     """Read a value from a partition of the output; None if it is not one that `to_value` gave."""
     try:
-        whole, _, task = value.decode("ascii").partition("#")
+        whole, mark, task = value.decode("ascii").partition("#")
+        if mark and not task.isdigit():
+            return None
         text, _, found = whole.rpartition("|")
         run, partition, offset, _ = text.split("|")
         return Stamped(Log(run, int(partition)), int(offset), out, task=task) if found == _hash(text) else None

@@ -122,7 +122,16 @@ def test_a_value_gives_its_stamp_back_and_another_value_none() -> None:
     assert made == generate("r", {0: range(5), 1: range(3, 6)}, seed=1)
     assert made != generate("r", {0: range(5), 1: range(3, 6)}, seed=2)
     whole = made[0][0][1]
-    damaged = [whole[:-1], whole[1:], b"", b"\xff", b"a|b|c|d|e", whole.replace(b"r|0|0", b"r|0|1")]
+    damaged = [
+        whole[:-1],
+        whole[1:],
+        b"",
+        b"\xff",
+        b"a|b|c|d|e",
+        whole.replace(b"r|0|0", b"r|0|1"),
+        whole + b"#",
+        whole + b"#x",
+    ]
     assert [from_value(value) for value in damaged] == [None] * len(damaged)
 
 
