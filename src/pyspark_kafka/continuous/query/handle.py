@@ -194,7 +194,7 @@ class _Signals:
         if self._joining is not None and self._joining not in queries:
             queries = [*queries, self._joining]
         for query in queries:
-            # On a thread: this one may hold a lock that `stop` takes. All at the same time, as each may take 40 s.
+            # On threads: this one may hold a lock that the query needs to end. Each may take 40 s.
             threading.Thread(target=query._stop_by_signal, name="continuous-stop", daemon=True).start()  # noqa: SLF001 - of its module
 
 

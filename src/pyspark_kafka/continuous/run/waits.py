@@ -86,9 +86,8 @@ class RowWaits:
                     self._changed.wait(_LOOK_SECONDS)
             finally:
                 # Also if it was interrupted: the query does not rest while a call waits.
-                self._waits = [other for other in self._waits if other is not wait]
-                if not self._waits:
-                    self.end_wanted.clear()
+                wait.is_over = True
+                self._remove_ended()
         if wait.error is not None:
             raise wait.error
 
