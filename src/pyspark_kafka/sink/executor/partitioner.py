@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
@@ -10,6 +11,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.records import murmur2_partitions
+
+# Of this number of rows, Python finds the extremes sooner than Arrow does.
+_FEW = 256
+_INT32 = pa.int32()
+
+
+def extremes(partitions: pa.Array) -> tuple[int, int]:
+    """Return the lowest and the highest partition; (-1, -1) if there is none.
+
+    Args:
+        partitions: int32, maybe with nulls, which do not count.
+    """
+    rows = len(partitions)
+    if rows > _FEW or partitions.null_count:
+        found = pc.min_max(partitions)
+        lowest, highest = found["min"].as_py(), found["max"].as_py()
+        return (-1, -1) if lowest is None else (lowest, highest)
+    if not rows:
+        return -1, -1
+    first = partitions.offset
+    numbers = memoryview(partitions.buffers()[1]).cast("B").cast("i")[first : first + rows]
+    return min(numbers), max(numbers)
 
 
 class Partitioner:
@@ -58,7 +81,7 @@ class Partitioner:
         if keys is not None and keys.null_count < len(keys) and (partitions is None or partitions.null_count):
             by_key = murmur2_partitions(keys, self.partition_count)
             if keys.null_count:
-                by_key = pc.if_else(pc.equal(by_key, -1), pa.scalar(None, pa.int32()), by_key)
+                by_key = pc.if_else(pc.equal(by_key, -1), pa.scalar(None, _INT32), by_key)
             partitions = by_key if partitions is None else pc.coalesce(partitions, by_key)
         if partitions is None:
             return self._stick(rows, row_bytes)
@@ -83,10 +106,13 @@ class Partitioner:
         left = rows
         while left:
             run = min(left, max(1, (self._sticky_bytes - self._filled) // average))
-            runs.append(pa.repeat(pa.scalar(self._sticky, pa.int32()), run))
+            numbers = struct.pack("=i", self._sticky) * run
+            runs.append(pa.Array.from_buffers(_INT32, run, [None, pa.py_buffer(numbers)], 0))
             left -= run
             self._filled += run * average
             if self._filled + average > self._sticky_bytes:
                 self._sticky = self._next()
                 self._filled = 0
-        return pa.concat_arrays(runs) if runs else pa.array([], pa.int32())
+        if len(runs) == 1:
+            return runs[0]
+        return pa.concat_arrays(runs) if runs else pa.array([], _INT32)

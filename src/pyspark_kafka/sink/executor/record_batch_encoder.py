@@ -14,10 +14,10 @@ from pyspark_kafka.errors import RecordError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import RecordColumns, encode_rows, group_by_partition
 from pyspark_kafka.sink.executor.identity_headers import with_identity
-from pyspark_kafka.sink.executor.partitioner import Partitioner
+from pyspark_kafka.sink.executor.partitioner import Partitioner, extremes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # otherwise be as small as an Arrow batch divided by their number.
 _GATHERED_BYTES_PER_PARTITION = 512 * 1024
 _MIN_GATHERED_BYTES = 4 << 20
+# Of rows whose buffers are not larger, Arrow needs longer to compute the size than to encode them.
+_SMALL_BYTES = 64 * 1024
 
 
 class EncodedBatch(NamedTuple):
@@ -83,7 +85,8 @@ class RecordBatchEncoder:
         self._partitioners: dict[str, Partitioner] = {}
         self._topic_partitions: dict[str, list[TopicPartition]] = {}
         self._gathered: list[pa.RecordBatch] = []
-        self._gathered_bytes = 0
+        # How many of these batches are weighed, and their bytes; an upper bound for all gathered batches.
+        self._weighed = self._weighed_bytes = self._most_bytes = 0
         self._gather_limit = _MIN_GATHERED_BYTES
         # Half: the copy in one piece needs as much.
         self._max_gathered_bytes = max(_MIN_GATHERED_BYTES, options.max_unacknowledged_bytes // 2)
@@ -108,20 +111,28 @@ class RecordBatchEncoder:
             return ()
         if self._typed is not None:
             return self._add_typed(self._typed.encode(batch))
-        self._gather(batch)
-        return self.finish() if self._gathered_bytes >= self._gather_limit else ()
+        return self.finish() if self._gather(batch) else ()
 
     def _add_typed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[EncodedBatch]:
         for rows in batches:
-            self._gather(rows)
-            if self._gathered_bytes >= self._gather_limit:
+            if self._gather(rows):
                 yield from self.finish()
 
-    def _gather(self, batch: pa.RecordBatch) -> None:
+    def _gather(self, batch: pa.RecordBatch) -> bool:
+        """Take rows; return whether enough are gathered. Each batch is weighed once, and not before that may be so."""
         self._gathered.append(batch)
-        self._gathered_bytes += batch.nbytes
+        # Of slices, buffers hold more; of columns that share buffers, not more than each column all of them.
+        self._most_bytes += batch.get_total_buffer_size() * batch.num_columns
         if self._origin is not None:
-            self._gathered_bytes += batch.num_rows * self._origin.bytes_per_row
+            header_bytes = batch.num_rows * self._origin.bytes_per_row
+            self._most_bytes += header_bytes
+            self._weighed_bytes += header_bytes
+        if self._most_bytes < self._gather_limit:
+            return False
+        for unweighed in self._gathered[self._weighed :]:
+            self._weighed_bytes += unweighed.nbytes
+        self._weighed, self._most_bytes = len(self._gathered), self._weighed_bytes
+        return self._weighed_bytes >= self._gather_limit
 
     def finish(self) -> Iterable[EncodedBatch]:
         """Return the record batches of the rows that are left, each encoded when it is taken; see `add`."""
@@ -137,7 +148,8 @@ class RecordBatchEncoder:
 
     def drop(self) -> None:
         """Forget the gathered rows."""
-        self._gathered, self._gathered_bytes = [], 0
+        self._gathered = []
+        self._weighed = self._weighed_bytes = self._most_bytes = 0
 
     def _identified(self, rows: pa.RecordBatch, origin: TaskOrigin) -> pa.RecordBatch:
         """Return the rows with a column of all headers behind the others."""
@@ -167,16 +179,25 @@ class RecordBatchEncoder:
         places = self._columns
         keys = rows.column(places.key) if places.key >= 0 else None
         chosen = rows.column(places.partition) if places.partition >= 0 else None
-        highest = -1 if chosen is None else pc.max(chosen).as_py()
-        partitioner = self._partitioner(topic, -1 if highest is None else highest)
-        partitions = partitioner.partitions(rows.num_rows, rows.nbytes, keys, chosen)
+        bounds_of_chosen = (-1, -1) if chosen is None else extremes(chosen)
+        partitioner = self._partitioner(topic, bounds_of_chosen[1])
+        count = partitioner.partition_count
+        # Of a slice of a small batch, the bytes of that batch.
+        most = rows.get_total_buffer_size()
+        row_bytes = most if most <= _SMALL_BYTES else rows.nbytes
+        partitions = partitioner.partitions(rows.num_rows, row_bytes, keys, chosen)
         try:
-            indices, bounds = group_by_partition(partitions, partitioner.partition_count)
+            first, last = bounds_of_chosen if partitions is chosen else extremes(partitions)
+            indices: memoryview | None = None
+            bounds: Sequence[int] = (0, rows.num_rows)
+            if first < last or not 0 <= first < count:
+                indices, bounds = group_by_partition(partitions, count)
+                first, last = 0, count - 1
             headers = rows.column(places.headers) if places.headers >= 0 else None
             encodable = RecordColumns(keys, rows.column(places.value), headers=headers)
             topic_partitions = self._topic_partitions[topic]
-            for partition in range(partitioner.partition_count):
-                position, stop = bounds[partition], bounds[partition + 1]
+            for partition in range(first, last + 1):
+                position, stop = bounds[partition - first], bounds[partition - first + 1]
                 while position < stop:
                     encoded, taken = self._encode(encodable, indices, position, stop)
                     position += taken
@@ -186,7 +207,7 @@ class RecordBatchEncoder:
         except RecordError as error:
             raise error.located(f"Writing to topic '{topic}'") from error
 
-    def _encode(self, rows: RecordColumns, indices: memoryview, start: int, stop: int) -> tuple[bytearray, int]:
+    def _encode(self, rows: RecordColumns, indices: memoryview | None, start: int, stop: int) -> tuple[bytearray, int]:
         try:
             return self._encode_rows(rows, indices, start, stop)
         except RecordError as error:

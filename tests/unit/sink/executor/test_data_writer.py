@@ -270,6 +270,15 @@ def test_slice_counts_with_its_own_bytes(producer: FakeProducer) -> None:
     assert producer.events == []
 
 
+def test_columns_that_share_buffers_count_each(producer: FakeProducer) -> None:
+    column = values_of(*[b"x" * 1_024] * 1_024).column(0)
+    writer = writer_of(SinkColumns(key=0, value=1))
+    writer.write(rows_of(key=column, value=column))
+    assert producer.events == []
+    writer.write(rows_of(key=column, value=column))
+    assert "send" in producer.events
+
+
 def test_a_task_without_rows_borrows_nothing(producer: FakeProducer) -> None:
     writer = writer_of(VALUE_ONLY)
     writer.write(values_of())

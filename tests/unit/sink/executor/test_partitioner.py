@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2
 
-from pyspark_kafka.sink.executor.partitioner import Partitioner
+from pyspark_kafka.sink.executor.partitioner import Partitioner, extremes
 
 
 def java_partition(key: bytes, partition_count: int) -> int:
@@ -145,3 +145,16 @@ def test_keys_and_columns_choose_also_what_nobody_leads() -> None:
     partitioner = Partitioner(4, 20, first, lambda: [1])
     assert chosen_by(partitioner, None, [0, 2, None, 3]) == [0, 2, 1, 3]
     assert chosen_by(partitioner, [b"a", b"b"], None) == [java_partition(b"a", 4), java_partition(b"b", 4)]
+
+
+@given(
+    partitions=st.lists(st.none() | st.integers(-(2**31), 2**31 - 1), max_size=20),
+    repeated=st.sampled_from([1, 40]),
+    skipped=st.integers(0, 5),
+)
+def test_extremes_are_those_of_the_rows_that_have_a_partition(
+    partitions: list[int | None], repeated: int, skipped: int
+) -> None:
+    column = pa.array([*[7] * skipped, *partitions * repeated], pa.int32()).slice(skipped)
+    chosen = [partition for partition in partitions if partition is not None]
+    assert extremes(column) == ((min(chosen), max(chosen)) if chosen else (-1, -1))
