@@ -34,6 +34,7 @@ from continuous_figures import (
     middle_of,
     remarks_on,
 )
+from continuous_legs import APPEND_TIME, legs_of
 from continuous_sides import OF_JVM, Place, sides_of
 from load import ArrowReader, Generator
 from measure import cpu_seconds, cpu_seconds_below
@@ -71,8 +72,10 @@ class LatencyBench:
         seconds: float,
         *,
         librdkafka: bool,
+        legs: bool,
     ) -> None:
         self._kafka, self._spark, self._directory = kafka, spark, directory
+        self._legs = legs
         self._warm_up_s, self._seconds, self._librdkafka = warm_up_s, seconds, librdkafka
         self._rounds = 0
 
@@ -106,7 +109,7 @@ class LatencyBench:
         servers = self._kafka.bootstrap_servers
         source, target = f"load-{self._rounds}", f"copy-{self._rounds}"
         for topic in (source, target):
-            self._kafka.create_topic(topic, partitions=_PARTITIONS)
+            self._kafka.create_topic(topic, partitions=_PARTITIONS, config=APPEND_TIME if self._legs else None)
         place = Place(self._spark, servers, source, target, f"{self._directory}/checkpoint-{self._rounds}")
         # Their processes start side by side.
         generator = Generator(servers, source, partitions=_PARTITIONS, records_per_s=rate, librdkafka=self._librdkafka)
@@ -126,6 +129,7 @@ class LatencyBench:
                 arrivals, lateness = reader.finish(), generator.finish()
             finally:
                 copying.stop()
+        legs = legs_of(servers, source, target, arrivals, since, until) if self._legs else None
         for topic in (source, target):
             self._kafka.delete_topic(topic)
         figure = latency_of(
@@ -139,6 +143,8 @@ class LatencyBench:
         text = f"{rate:,} records/s, {side}: {figure.p50_ms:.1f} / {figure.p99_ms:.1f} / {figure.max_ms:.0f} ms"
         used = f"engine {figure.engine_us:.1f} µs, broker {figure.broker_us:.1f} µs"
         console.print(f"{text}, {used}, sent up to {figure.late_p99_ms:.1f} ms late (p99)", highlight=False)
+        if legs is not None:
+            console.print(f"  {legs}", highlight=False)
         return figure
 
     def _cpu(self, copying: Copying) -> tuple[float, float]:
@@ -167,6 +173,7 @@ def main(
         "5 minutes"
     ),
     librdkafka: Annotated[bool, typer.Option(help="Whether librdkafka, linger.ms=0, makes the load.")] = False,
+    legs: Annotated[bool, typer.Option(help="Whether to print where records were for how long.")] = False,
     exactly_once: Annotated[bool, typer.Option(help="Whether exactly once takes part.")] = True,
     state: Annotated[bool, typer.Option(help="Whether a running count, with state by key, takes part.")] = False,
     records: Annotated[int, typer.Option(help="Records of the topics that are copied.")] = 4_000_000,
@@ -195,7 +202,7 @@ def main(
         stack.callback(spark.stop)
         stack.callback(close_clients)
         if "latency" in parts:
-            bench = LatencyBench(kafka, spark, directory, warm_up, seconds, librdkafka=librdkafka)
+            bench = LatencyBench(kafka, spark, directory, warm_up, seconds, librdkafka=librdkafka, legs=legs)
             latencies = bench.measure([int(rate) for rate in rates.split(",")], chosen, rounds, console)
             rows = latency_rows(latencies)
             _show(console, "creation to arrival, Kafka to Kafka; CPU time for each record", LATENCY_HEADINGS, rows)

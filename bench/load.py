@@ -290,7 +290,7 @@ def _read_arrow(pipe: Connection, bootstrap_servers: str, topic: str) -> None:
                 now = time.monotonic_ns()
                 if not created:
                     pipe.send(True)
-                created.append(_times_in(values))
+                created.append(due_times_in(values))
                 arrived.append(now)
     finally:
         reader.close()
@@ -301,7 +301,7 @@ def _read_arrow(pipe: Connection, bootstrap_servers: str, topic: str) -> None:
     )
 
 
-def _times_in(values: pa.Array) -> np.ndarray:
+def due_times_in(values: pa.Array) -> np.ndarray:
     """Return the first 8 bytes of each value, which all have the same size."""
     _, offsets, data = values.buffers()
     begin = int(np.frombuffer(offsets, np.int32)[values.offset])
