@@ -25,7 +25,6 @@ from kit.fakes.memory_cluster import (
     partitions_of,
     send_numbered,
 )
-from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.outage import may_be_outage
 from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
 from pyspark_kafka.client.produce.batches.state import ProducerState
@@ -142,35 +141,6 @@ def test_poll_sends_what_waits_for_company() -> None:
         assert cluster.values(1) == numbers(2)
 
 
-def test_new_batches_are_sent_before_responses_to_earlier_batches_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = MemoryCluster()
-    cluster.latency_s = 0.01
-    with make_producer(cluster) as producer:
-        producer.send_all([(ORDERS_0, batch_of(b"1"), 1)])
-        cluster.clock.sleep(0.02)
-        (connection,) = cluster.opened
-        receive, sent = connection.receive, []
-
-        def noted(deadline: Deadline | None) -> Any:
-            sent.append(len(cluster.requests))
-            return receive(deadline)
-
-        monkeypatch.setattr(connection, "receive", noted)
-        producer.send_all([(ORDERS_1, batch_of(b"2"), 1)])
-        assert sent == [2]
-        assert producer.metrics.records == 1
-
-
-@pytest.mark.parametrize("max_in_flight", [1, 5])
-def test_responses_make_room_for_new_batches(max_in_flight: int) -> None:
-    cluster = MemoryCluster(partitions=1)
-    with make_producer(cluster, max_in_flight=max_in_flight) as producer:
-        for number in range(12):
-            producer.send_all([(ORDERS_0, batch_of(b"%d" % number), 1)])
-            assert cluster.values(0) == numbers(*range(number + 1))
-        assert producer.metrics.records >= 11
-
-
 def test_acks_1_sends_no_sequence_and_asks_for_no_producer_id() -> None:
     cluster = MemoryCluster()
     cluster.init_codes.append(31)  # would fail
@@ -250,17 +220,13 @@ FAULTS = [
 
 @given(
     faults=st.lists(st.sampled_from(FAULTS), max_size=40),
-    plan=st.lists(
-        st.tuples(st.integers(0, 3), st.sampled_from([10, 100_000, 700_000]), st.booleans()), min_size=1, max_size=40
-    ),
+    plan=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([10, 100_000, 700_000])), min_size=1, max_size=40),
     moves=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), max_size=10),
-    latency_s=st.sampled_from([0.0, 0.01]),
 )
 def test_every_partition_holds_what_was_sent_once_and_in_order(
-    faults: list[Fault | None], plan: list[tuple[int, int, bool]], moves: list[tuple[int, int]], latency_s: float
+    faults: list[Fault | None], plan: list[tuple[int, int]], moves: list[tuple[int, int]]
 ) -> None:
     cluster = MemoryCluster(partitions=4, brokers=2)
-    cluster.latency_s = latency_s
     cluster.faults.extend(faults)
     waiting = list(moves)
 
@@ -272,14 +238,8 @@ def test_every_partition_holds_what_was_sent_once_and_in_order(
     cluster.before_produce = move_leader
     expected: dict[int, list[bytes]] = {partition: [] for partition in range(4)}
     with make_producer(cluster, delivery_timeout_ms=10_000_000) as producer:
-        for number, (partition, size, at_once) in enumerate(plan):
-            topic_partition = TopicPartition("orders", partition)
-            if at_once:
-                # As the lane of a continuous query does.
-                producer.send_all([(topic_partition, batch_of(b"%d" % number, size=size), 1)])
-                cluster.clock.sleep(0.003)
-            else:
-                send_numbered(producer, topic_partition, number, size=size)
+        for number, (partition, size) in enumerate(plan):
+            send_numbered(producer, TopicPartition("orders", partition), number, size=size)
             expected[partition] += numbers(number)
         producer.flush()
     assert {partition: cluster.values(partition) for partition in range(4)} == expected

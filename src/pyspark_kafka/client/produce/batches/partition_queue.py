@@ -67,10 +67,10 @@ class PartitionQueue:
 
     def first_pending(self) -> ProducerBatch:
         """Return the oldest batch that is not in flight; there must be one."""
-        for batch in self.batches:
-            if batch.state is BatchState.PENDING:
-                return batch
-        raise RuntimeError("no batch is pending")
+        oldest = self.batches[0]
+        if oldest.state is BatchState.PENDING:
+            return oldest
+        return next(batch for batch in self.batches if batch.state is BatchState.PENDING)
 
     def end_attempt(self, batch: ProducerBatch, state: BatchState) -> None:
         """Note the state of a batch that is no longer in flight."""

@@ -119,7 +119,9 @@ class ProducerState:
         # Ready ones may send, apart from pauses.
         if now < partition.not_before or topic_partition not in self.ready:
             return None
-        batch = partition.first_pending()
+        batch = partition.batches[0]
+        if batch.state is not BatchState.PENDING:
+            batch = partition.first_pending()
         if self._idempotent and batch.number - partition.batches[0].number >= MAX_IN_FLIGHT:
             return None
         return batch

@@ -5,7 +5,6 @@ One request goes to each leader that has room.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
@@ -66,9 +65,6 @@ class DeliveryLoop:
     def step(self, *, everything: bool, wait: bool) -> None:
         """Take responses, give up what is late, send what can be sent.
 
-        If everything is to be sent, and nothing is late, it is sent before responses are taken: the rows of a
-        continuous query do not wait for acknowledgements of earlier rows, as far as a connection has room for them.
-
         Args:
             everything: whether small requests are sent also while others are in flight.
             wait: whether to wait until something has happened.
@@ -76,20 +72,9 @@ class DeliveryLoop:
         Raises:
             DeliveryError: a batch is late or was refused.
             AccessError: the brokers refused the user.
-
-        Source: Kafka `Sender.runOnce`, which sends before it polls.
         """
         heard = self._take_connected() if self.lanes.connecting else False
-        sent, sent_before = False, math.inf
-        if everything and not wait:
-            now = self._clock.wall()
-            expiry = self._state.next_expiry()
-            if expiry is None or expiry > now - self._clock.outside_s:
-                sent = self._dispatch(now, everything=True)
-                sent_before = now if sent else math.inf
-        heard |= self._receiver.take_arrived(sent_before=sent_before)
-        if sent and not (heard and self._state.ready):
-            return
+        heard |= self._receiver.take_arrived()
         now = self._clock.wall()
         expiry = self._state.next_expiry()
         late = None
@@ -101,7 +86,7 @@ class DeliveryLoop:
             raise produce_errors.expired(self._state, late, timeout_ms, broker, cause) from cause
         # In bulk, to look through pending batches for each small one would take longer than sending it.
         is_due = not self._parts.bulk or self.unseen_bytes * _BULK_LOOKS >= self._worth_a_request
-        sent |= (everything or heard or is_due) and self._dispatch(now, everything=everything)
+        sent = (everything or heard or is_due) and self._dispatch(now, everything=everything)
         if wait and not heard and not sent:
             self._wait(now)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
@@ -45,11 +44,10 @@ class Receiver:
         self.last_offsets: dict[TopicPartition, int] = {}
         self.first_offsets: dict[TopicPartition, int] = {}
 
-    def take_arrived(self, *, sent_before: float = math.inf, leaves: bool = True) -> bool:
+    def take_arrived(self, *, leaves: bool = True) -> bool:
         """Take every response that has arrived; close connections that are silent for too long.
 
         Args:
-            sent_before: responses to later requests, by the clock, are not looked for: they cannot be there yet.
             leaves: whether brokers that are silent are left if others lead by now; see `_leave`.
 
         Returns:
@@ -58,7 +56,7 @@ class Receiver:
         heard = False
         silent: list[ProduceLane] = []
         for lane in list(self._lanes.by_broker.values()):
-            while lane.requests and lane.requests[0].sent_at < sent_before:
+            while lane.requests:
                 try:
                     response = lane.connection.receive(None)
                 except ConnectorError as error:
