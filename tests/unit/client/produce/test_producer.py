@@ -141,6 +141,16 @@ def test_poll_sends_what_waits_for_company() -> None:
         assert cluster.values(1) == numbers(2)
 
 
+@pytest.mark.parametrize("max_in_flight", [1, 5])
+def test_responses_make_room_for_new_batches(max_in_flight: int) -> None:
+    cluster = MemoryCluster(partitions=1)
+    with make_producer(cluster, max_in_flight=max_in_flight) as producer:
+        for number in range(12):
+            producer.send_all([(ORDERS_0, batch_of(b"%d" % number), 1)])
+            assert cluster.values(0) == numbers(*range(number + 1))
+        assert producer.metrics.records >= 11
+
+
 def test_acks_1_sends_no_sequence_and_asks_for_no_producer_id() -> None:
     cluster = MemoryCluster()
     cluster.init_codes.append(31)  # would fail
@@ -220,13 +230,17 @@ FAULTS = [
 
 @given(
     faults=st.lists(st.sampled_from(FAULTS), max_size=40),
-    plan=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([10, 100_000, 700_000])), min_size=1, max_size=40),
+    plan=st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from([10, 100_000, 700_000]), st.booleans()), min_size=1, max_size=40
+    ),
     moves=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), max_size=10),
+    latency_s=st.sampled_from([0.0, 0.01]),
 )
 def test_every_partition_holds_what_was_sent_once_and_in_order(
-    faults: list[Fault | None], plan: list[tuple[int, int]], moves: list[tuple[int, int]]
+    faults: list[Fault | None], plan: list[tuple[int, int, bool]], moves: list[tuple[int, int]], latency_s: float
 ) -> None:
     cluster = MemoryCluster(partitions=4, brokers=2)
+    cluster.latency_s = latency_s
     cluster.faults.extend(faults)
     waiting = list(moves)
 
@@ -238,8 +252,14 @@ def test_every_partition_holds_what_was_sent_once_and_in_order(
     cluster.before_produce = move_leader
     expected: dict[int, list[bytes]] = {partition: [] for partition in range(4)}
     with make_producer(cluster, delivery_timeout_ms=10_000_000) as producer:
-        for number, (partition, size) in enumerate(plan):
-            send_numbered(producer, TopicPartition("orders", partition), number, size=size)
+        for number, (partition, size, at_once) in enumerate(plan):
+            topic_partition = TopicPartition("orders", partition)
+            if at_once:
+                # As the lane of a continuous query does.
+                producer.send_all([(topic_partition, batch_of(b"%d" % number, size=size), 1)])
+                cluster.clock.sleep(0.003)
+            else:
+                send_numbered(producer, topic_partition, number, size=size)
             expected[partition] += numbers(number)
         producer.flush()
     assert {partition: cluster.values(partition) for partition in range(4)} == expected
