@@ -57,6 +57,11 @@ class RecordColumns:
         timestamp_ms: the timestamp of all rows when there is no column; the current time when None.
         num_rows: how many rows there are, for when no column says it.
 
+    Attributes:
+        num_rows: how many rows there are.
+        data_bytes: of keys, values and headers together.
+        max_bytes: an upper bound of the encoded size of all rows together.
+
     Raises:
         SchemaError: a column has a type that cannot be sent, or columns differ in length.
         RecordError: a header key is null.
@@ -80,11 +85,12 @@ class RecordColumns:
         keys, key_bytes = bytes_column(key, "key")
         values, value_bytes = bytes_column(value, "value")
         self._encoder = kernel.RowEncoder(keys, values)
-        # Upper bound of the encoded size of all rows together.
-        self.max_bytes = self.num_rows * _RECORD_OVERHEAD + key_bytes + value_bytes
+        self.data_bytes = key_bytes + value_bytes
+        self.max_bytes = self.num_rows * _RECORD_OVERHEAD + self.data_bytes
         if headers is not None and headers.null_count < len(headers):
             rows, header_keys, header_values, count, header_bytes = list_column(headers)
             self._encoder.set_headers(rows, header_keys, header_values)
+            self.data_bytes += header_bytes
             self.max_bytes += header_bytes + count * _HEADER_OVERHEAD
         constant = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
         self._encoder.set_constant_time(constant)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 # otherwise be as small as an Arrow batch divided by their number.
 _GATHERED_BYTES_PER_PARTITION = 512 * 1024
 _MIN_GATHERED_BYTES = 4 << 20
-# Of rows whose buffers are not larger, Arrow needs longer to compute the size than to encode them.
-_SMALL_BYTES = 64 * 1024
 
 
 class EncodedBatch(NamedTuple):
@@ -87,6 +85,7 @@ class RecordBatchEncoder:
         self._gathered: list[pa.RecordBatch] = []
         # How many of these batches are weighed, and their bytes; an upper bound for all gathered batches.
         self._weighed = self._weighed_bytes = self._most_bytes = 0
+        self._references = 0
         self._gather_limit = _MIN_GATHERED_BYTES
         # Half: the copy in one piece needs as much.
         self._max_gathered_bytes = max(_MIN_GATHERED_BYTES, options.max_unacknowledged_bytes // 2)
@@ -121,8 +120,11 @@ class RecordBatchEncoder:
     def _gather(self, batch: pa.RecordBatch) -> bool:
         """Take rows; return whether enough are gathered. Each batch is weighed once, and not before that may be so."""
         self._gathered.append(batch)
-        # Of slices, buffers hold more; of columns that share buffers, not more than each column all of them.
-        self._most_bytes += batch.get_total_buffer_size() * batch.num_columns
+        if not self._references:
+            # How often a buffer may be part of a batch: all batches of a task have the same columns.
+            self._references = sum(_count_columns(field.type) for field in batch.schema)
+        # Arrow needs longer to weigh few rows than the codec needs to encode them. Buffers may hold more rows.
+        self._most_bytes += batch.get_total_buffer_size() * self._references
         if self._origin is not None:
             header_bytes = batch.num_rows * self._origin.bytes_per_row
             self._most_bytes += header_bytes
@@ -182,19 +184,16 @@ class RecordBatchEncoder:
         bounds_of_chosen = (-1, -1) if chosen is None else extremes(chosen)
         partitioner = self._partitioner(topic, bounds_of_chosen[1])
         count = partitioner.partition_count
-        # Of a slice of a small batch, the bytes of that batch.
-        most = rows.get_total_buffer_size()
-        row_bytes = most if most <= _SMALL_BYTES else rows.nbytes
-        partitions = partitioner.partitions(rows.num_rows, row_bytes, keys, chosen)
         try:
+            headers = rows.column(places.headers) if places.headers >= 0 else None
+            encodable = RecordColumns(keys, rows.column(places.value), headers=headers)
+            partitions = partitioner.partitions(rows.num_rows, encodable.data_bytes, keys, chosen)
             first, last = bounds_of_chosen if partitions is chosen else extremes(partitions)
             indices: memoryview | None = None
             bounds: Sequence[int] = (0, rows.num_rows)
             if first < last or not 0 <= first < count:
                 indices, bounds = group_by_partition(partitions, count)
                 first, last = 0, count - 1
-            headers = rows.column(places.headers) if places.headers >= 0 else None
-            encodable = RecordColumns(keys, rows.column(places.value), headers=headers)
             topic_partitions = self._topic_partitions[topic]
             for partition in range(first, last + 1):
                 position, stop = bounds[partition - first], bounds[partition - first + 1]
@@ -233,6 +232,14 @@ class RecordBatchEncoder:
                 limit = max(partitions * _GATHERED_BYTES_PER_PARTITION, _MIN_GATHERED_BYTES)
                 self._gather_limit = min(limit, self._max_gathered_bytes)
         return known
+
+
+def _count_columns(data_type: pa.DataType) -> int:
+    """Return how many columns a column consists of, itself among them."""
+    children = [data_type.field(number).type for number in range(data_type.num_fields)]
+    if isinstance(data_type, pa.DictionaryType):
+        children.append(data_type.value_type)
+    return 1 + sum(map(_count_columns, children))
 
 
 def _typed_rows(columns: SinkColumns) -> TypedRows:

@@ -279,6 +279,24 @@ def test_columns_that_share_buffers_count_each(producer: FakeProducer) -> None:
     assert "send" in producer.events
 
 
+def test_fields_that_share_buffers_count_each(producer: FakeProducer) -> None:
+    column = values_of(*[b"x" * 100] * 1_024).column(0)
+    fields = [pa.field(str(number), pa.binary()) for number in range(40)]
+    writer = writer_of(VALUE_ONLY)
+    writer.write(rows_of(value=column, not_read=pa.StructArray.from_arrays([column] * 40, fields=fields)))
+    assert "send" in producer.events
+
+
+def test_slices_of_a_batch_fill_a_partition_with_their_own_bytes(producer: FakeProducer) -> None:
+    producer.counts["t"] = 4
+    batch = values_of(*[b"x" * 50] * 1_000)
+    writer = writer_of(VALUE_ONLY)
+    for start in range(200):
+        writer.write(batch.slice(start, 1))
+        writer.flushNow()
+    assert len({where for where, _, _ in producer.sent}) == 1
+
+
 def test_a_task_without_rows_borrows_nothing(producer: FakeProducer) -> None:
     writer = writer_of(VALUE_ONLY)
     writer.write(values_of())
