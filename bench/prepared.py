@@ -28,13 +28,16 @@ _ROWS = 10_000
 
 
 def register(spark: SparkSession, columns: StructType, partitions: int) -> None:
-    """Register the source with the columns of another one; option `records` sets how many rows it yields."""
+    """Register the source with the columns of another one.
+
+    Option `records` sets how many rows it yields, `rows` how many of them a batch has.
+    """
 
     # Local classes, so that they are pickled whole: workers cannot import this folder.
     class Reader(DataSourceReader):
-        def __init__(self, schema: StructType, records: int) -> None:
+        def __init__(self, schema: StructType, records: int, rows: int) -> None:
             self._schema = schema
-            self._batches = records // partitions // _ROWS
+            self._rows, self._batches = rows, records // partitions // rows
 
         def partitions(self) -> list[InputPartition]:
             return [InputPartition(number) for number in range(partitions)]
@@ -53,7 +56,7 @@ def register(spark: SparkSession, columns: StructType, partitions: int) -> None:
                 "timestamp": 1_700_000_000_000_000,
                 "timestampType": 0,
             }
-            columns = [pa.repeat(pa.scalar(values[field.name], field.type), _ROWS) for field in schema]
+            columns = [pa.repeat(pa.scalar(values[field.name], field.type), self._rows) for field in schema]
             batch = pa.RecordBatch.from_arrays(columns, schema=schema)
             for _ in range(self._batches):
                 yield batch
@@ -67,7 +70,7 @@ def register(spark: SparkSession, columns: StructType, partitions: int) -> None:
             return columns
 
         def reader(self, schema: StructType) -> DataSourceReader:
-            return Reader(schema, int(self.options["records"]))
+            return Reader(schema, int(self.options["records"]), int(self.options.get("rows", _ROWS)))
 
     spark.dataSource.register(Prepared)
 
