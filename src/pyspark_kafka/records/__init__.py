@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         encode,
         encode_rows,
         group_by_partition,
+        int32_extremes,
         murmur2_partitions,
         patch_header,
     )
@@ -41,6 +42,7 @@ __all__ = [
     "encode",
     "encode_rows",
     "group_by_partition",
+    "int32_extremes",
     "iter_decode",
     "murmur2_partitions",
     "patch_header",
@@ -58,6 +60,7 @@ _PLACES = {
         "encode",
         "encode_rows",
         "group_by_partition",
+        "int32_extremes",
         "murmur2_partitions",
         "patch_header",
     ),

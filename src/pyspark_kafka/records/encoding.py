@@ -123,12 +123,7 @@ class RecordColumns:
             ValueError: there is one.
         """
         if len(indices):
-            if len(indices) <= _FEW:
-                lowest, highest = min(indices), max(indices)
-            else:
-                numbers = pa.Array.from_buffers(pa.int32(), len(indices), [None, pa.py_buffer(indices)], 0)
-                found = pc.min_max(numbers)
-                lowest, highest = found["min"].as_py(), found["max"].as_py()
+            lowest, highest = int32_extremes(indices)
             if lowest < 0 or highest >= self.num_rows:
                 raise ValueError(f"indices lie outside the {self.num_rows} rows")
         self.checked = indices
@@ -142,6 +137,14 @@ class RecordColumns:
         self._encoder.write(self._scratch, room, indices, start, stop)
         result = self._encoder.result()
         return self._scratch[: result[1]], result
+
+
+def int32_extremes(numbers: memoryview) -> tuple[int, int]:
+    """Return the lowest and the highest of int32 numbers, of which there must be one."""
+    if len(numbers) <= _FEW:
+        return min(numbers), max(numbers)
+    found = pc.min_max(pa.Array.from_buffers(pa.int32(), len(numbers), [None, pa.py_buffer(numbers)], 0))
+    return found["min"].as_py(), found["max"].as_py()
 
 
 def _milliseconds(times: Any, constant: int) -> Any:

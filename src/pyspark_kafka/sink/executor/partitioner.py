@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_kafka.records import murmur2_partitions
+from pyspark_kafka.records import int32_extremes, murmur2_partitions
 
-# Of this number of rows, Python finds the extremes sooner than Arrow does.
-_FEW = 256
 _INT32 = pa.int32()
 
 
@@ -23,16 +21,12 @@ def extremes(partitions: pa.Array) -> tuple[int, int]:
     Args:
         partitions: int32, maybe with nulls, which do not count.
     """
-    rows = len(partitions)
-    if rows > _FEW or partitions.null_count:
-        found = pc.min_max(partitions)
-        lowest, highest = found["min"].as_py(), found["max"].as_py()
-        return (-1, -1) if lowest is None else (lowest, highest)
+    if partitions.null_count:
+        partitions = partitions.drop_null()
+    rows, first = len(partitions), partitions.offset
     if not rows:
         return -1, -1
-    first = partitions.offset
-    numbers = memoryview(partitions.buffers()[1]).cast("B").cast("i")[first : first + rows]
-    return min(numbers), max(numbers)
+    return int32_extremes(memoryview(partitions.buffers()[1]).cast("B").cast("i")[first : first + rows])
 
 
 class Partitioner:
