@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from load import due_times_in
-
-from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
+from load import due_times_in, open_reader
 
 if TYPE_CHECKING:
     from load import ArrowArrivals
@@ -89,15 +87,9 @@ def _three(values: np.ndarray) -> tuple[float, float, float]:
 
 def _appended(servers: str, topic: str, ahead_ns: int) -> tuple[np.ndarray, np.ndarray]:
     """Return for each record when it was due and when it was appended, in ns of the monotonic clock."""
-    stream = KafkaContinuousStream.from_options(
-        {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
-    )
-    stream.prepareForTasks(1)
-    (partition,) = stream.planInputPartitions(stream.initialOffset())
-    reader = stream.createContinuousReaderFactory().createReader(partition)
     due, appended = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     ends_at = time.monotonic() + _END_S
-    try:
+    with open_reader(servers, topic, startingOffsets="earliest") as reader:
         # A wait without rows: everything is read.
         while (is_there := reader.next()) or reader.getLatestOffset() is None:
             if time.monotonic() > ends_at:
@@ -108,7 +100,4 @@ def _appended(servers: str, topic: str, ahead_ns: int) -> tuple[np.ndarray, np.n
             due.append(due_times_in(rows.column("value")))
             # The clock of the log has milliseconds: a record came half of one later on average.
             appended.append(np.asarray(rows.column("timestamp").cast("int64")) * 1_000 - ahead_ns + 500_000)
-    finally:
-        reader.close()
-        stream.stop()
     return np.concatenate(due), np.concatenate(appended)

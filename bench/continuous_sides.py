@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from continuous_figures import AT_LEAST_ONCE, EXACTLY_ONCE, REAL_TIME
+from load import open_reader
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from session import JVM, OURS, jvm_process
@@ -16,7 +17,6 @@ from pyspark_kafka import continuous
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
-from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 
 if TYPE_CHECKING:
     import threading
@@ -123,21 +123,16 @@ class ClientsCopy:
 
 def _copy(servers: str, source: str, target: str, stop: threading.Event) -> None:
     kafka = {"kafka.bootstrap.servers": servers}
-    stream = KafkaContinuousStream.from_options(kafka | {"subscribe": source, "startingOffsets": "latest"})
-    stream.prepareForTasks(1)
-    (partition,) = stream.planInputPartitions(stream.initialOffset())
-    reader = stream.createContinuousReaderFactory().createReader(partition)
     writer = KafkaDataWriter(
         parse_write_options(kafka | {"topic": target}, streaming=True), SinkColumns(key=0, value=1)
     )
-    while not stop.is_set():
-        if reader.next():
-            writer.write(reader.get().select(["key", "value"]))
-        writer.flushNow()
-    writer.commit()
-    writer.close()
-    reader.close()
-    stream.stop()
+    with open_reader(servers, source, startingOffsets="latest") as reader:
+        while not stop.is_set():
+            if reader.next():
+                writer.write(reader.get().select(["key", "value"]))
+            writer.flushNow()
+        writer.commit()
+        writer.close()
 
 
 def start_clients(place: Place) -> Copying:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
 
+    from pyspark_kafka.connector import ContinuousPartitionReader
+
 _CREATED = struct.Struct(">q")
 _VALUE_BYTES = 90
 # How often records are made; a record waits for nothing else before it is sent.
@@ -266,21 +268,27 @@ def _generate(
     pipe.send(lateness)
 
 
-def _read_arrow(pipe: Connection, bootstrap_servers: str, topic: str) -> None:
+@contextmanager
+def open_reader(bootstrap_servers: str, topic: str, **options: str) -> Iterator[ContinuousPartitionReader]:
+    """Lend a reader of all partitions of a topic, of this package's continuous source; options as in a query."""
     stream = KafkaContinuousStream.from_options(
-        {
-            "kafka.bootstrap.servers": bootstrap_servers,
-            "subscribe": topic,
-            "startingOffsets": "latest",
-            "kafka.isolation.level": "read_committed",
-        }
+        {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic, **options}
     )
     stream.prepareForTasks(1)
     (partition,) = stream.planInputPartitions(stream.initialOffset())
     reader = stream.createContinuousReaderFactory().createReader(partition)
+    try:
+        yield reader
+    finally:
+        reader.close()
+        stream.stop()
+
+
+def _read_arrow(pipe: Connection, bootstrap_servers: str, topic: str) -> None:
     created: list[np.ndarray] = []
     arrived: list[int] = []
-    try:
+    options = {"startingOffsets": "latest", "kafka.isolation.level": "read_committed"}
+    with open_reader(bootstrap_servers, topic, **options) as reader:
         # Connects, so that what comes from now on is read.
         reader.next()
         pipe.send("ready")
@@ -292,9 +300,6 @@ def _read_arrow(pipe: Connection, bootstrap_servers: str, topic: str) -> None:
                     pipe.send(True)
                 created.append(due_times_in(values))
                 arrived.append(now)
-    finally:
-        reader.close()
-        stream.stop()
     counts = [len(each) for each in created]
     pipe.send(
         ArrowArrivals(np.concatenate([np.empty(0, np.int64), *created]), np.repeat(np.array(arrived, np.int64), counts))
