@@ -84,12 +84,17 @@ def create_topics(client: KafkaClient, topics: Iterable[NewTopic], deadline: Dea
 
     client.retrying("Creating topics", deadline, attempt)
     counts = {topic.name: topic.partitions for topic in wanted}
-    for _ in attempts(client.backoff(), deadline=deadline):
-        seen = client.fetch_metadata(list(counts), deadline)
+    waiting = f"Waiting for leaders of new topics ({', '.join(counts)})"
+    for look in attempts(client.backoff(), deadline=deadline):
+        try:
+            seen = client.fetch_metadata(list(counts), deadline)
+        except DeadlineError as error:
+            # The first look failed itself; a later one was only cut short.
+            raise deadline.error(waiting, error if look == 1 else None) from error
         _raise_hidden(seen, client)
         if _all_led(seen, counts):
             return
-    raise deadline.error(f"Waiting for leaders of new topics ({', '.join(counts)})")
+    raise deadline.error(waiting)
 
 
 def _raise_hidden(seen: ClusterMetadata, client: KafkaClient) -> None:
