@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.admin.topics import NewTopic, create_topics
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing.administration import delete_topic
@@ -109,7 +110,8 @@ class EmbeddedKafka:
             jvm_flags: other flags of the JVM. The default starts soon; `WARM_JVM_FLAGS` of `broker_config` is for
                 measuring.
             data_dir: where the records are kept, and stay; None keeps them in a temporary directory.
-            start_timeout_s: seconds until a broker that does not serve clients is an error.
+            start_timeout_s: seconds until a broker that does not serve clients, or does not create a topic, is an
+                error.
             stop_timeout_s: seconds that an orderly stop may take before the broker is killed.
             progress: called with one line when a download begins. None: a start that takes longer than 2 s says on
                 standard error what it waits for.
@@ -286,7 +288,7 @@ class EmbeddedKafka:
         self._pid = None
 
     def create_topic(self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic and wait until every partition has a leader.
+        """Create a topic and wait until every partition has a leader, at most `start_timeout_s`.
 
         Args:
             name: the topic's name.
@@ -295,13 +297,16 @@ class EmbeddedKafka:
 
         Raises:
             BrokerError: when the broker refuses it, for example because it exists.
+            DeadlineError, TransportError: when it is not done in time, or the broker does not answer.
         """
         count = self._default_partitions if partitions is None else partitions
         if self._address is None:
             raise not_started()
         options = ConnectionOptions(bootstrap_servers=((HOST, self._address.port),), client_id="embedded")
         with KafkaClient(options) as client:
-            create_topics(client, [NewTopic(name, partitions=count, configs=dict(config or {}))])
+            # A broker on a busy machine needs for 1,000 partitions as long as for its start.
+            deadline = Deadline(self._start_timeout_s * 1000)
+            create_topics(client, [NewTopic(name, partitions=count, configs=dict(config or {}))], deadline)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records.

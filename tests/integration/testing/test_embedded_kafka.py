@@ -16,7 +16,7 @@ from kit.fixtures.broker import TopicMaker
 from kit.fixtures.leftovers import collect_quietly
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.errors import BrokerError, SetupError
+from pyspark_kafka.errors import BrokerError, SetupError, TransportError
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.ports import choose_ports
@@ -145,11 +145,17 @@ def test_a_stopped_broker_leaves_its_port(own_kafka: EmbeddedKafka) -> None:
         socket.create_connection(("127.0.0.1", port_of(own_kafka.bootstrap_servers)), timeout=5)
 
 
-def test_a_paused_broker_answers_nothing_until_it_goes_on(own_kafka: EmbeddedKafka) -> None:
+def test_a_paused_broker_answers_nothing_until_it_goes_on(
+    own_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
     port = port_of(own_kafka.bootstrap_servers)
+    # A topic may take as long as a start.
+    monkeypatch.setattr(own_kafka, "_start_timeout_s", 0.5)
     own_kafka.pause()
     try:
         assert find_cluster("127.0.0.1", port) is None
+        with pytest.raises(TransportError, match="within 500 ms"):
+            own_kafka.create_topic("late")
     finally:
         own_kafka.resume()
     assert becomes_true(lambda: find_cluster("127.0.0.1", port) is not None)
