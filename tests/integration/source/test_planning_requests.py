@@ -10,6 +10,7 @@ import pytest
 from kit.fixtures.broker import TopicMaker
 from kit.fixtures.wire import WireTrace
 from kit.independent_client import Record, produce
+from kit.reading import PATIENT, client_of
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
 from pyspark_kafka.client.queries.offset_messages import OffsetSpec
 from pyspark_kafka.client.queries.offsets import list_offsets
@@ -31,6 +32,17 @@ def _own_connections() -> None:
     close_clients()
 
 
+def make_served(bootstrap_servers: str, make_topic: TopicMaker, partitions: int) -> str:
+    """Make a topic, and wait until the broker has taken up all its partitions, which it does one after the other.
+
+    What a test asks for afterwards is asked for once, and its time is not the time of the broker.
+    """
+    topic = make_topic(partitions=partitions)
+    with client_of(bootstrap_servers, **PATIENT) as client:
+        list_offsets(client, {TopicPartition(topic, number): Latest() for number in range(partitions)})
+    return topic
+
+
 def asked_in(wire: WireTrace) -> list[str]:
     """Return the requests that were sent after those that open a connection."""
     return [request for request in wire.requests if request != "ApiVersions"]
@@ -45,12 +57,12 @@ def subscribed(bootstrap_servers: str, topic: str) -> StreamReadOptions:
 def test_offsets_of_a_topic_take_one_look_at_it_and_one_request_a_broker(
     bootstrap_servers: str, make_topic: TopicMaker, wire: WireTrace, partitions: int, spec: OffsetSpec
 ) -> None:
-    topic = make_topic(partitions=partitions)
+    topic = make_served(bootstrap_servers, make_topic, partitions)
     produce(bootstrap_servers, topic, [Record(None, b"v", number) for number in range(3)])
     with borrow_client(subscribed(bootstrap_servers, topic).connection) as client:
         asked = {TopicPartition(topic, number): spec for number in range(partitions)}
-        # The broker takes up the partitions of a new topic one after the other; until then it is asked again.
-        list_offsets(client, asked)
+        # Opens the connection.
+        client.fetch_metadata([topic])
         wire.clear()
         client.fetch_metadata([topic])
         found = list_offsets(client, asked)
@@ -64,7 +76,7 @@ def test_offsets_of_a_topic_take_one_look_at_it_and_one_request_a_broker(
 def test_a_batch_is_planned_with_one_look_at_the_topic_and_one_request_a_broker(
     bootstrap_servers: str, make_topic: TopicMaker, wire: WireTrace, partitions: int
 ) -> None:
-    topic = make_topic(partitions=partitions)
+    topic = make_served(bootstrap_servers, make_topic, partitions)
     stream = KafkaMicroBatchStream(subscribed(bootstrap_servers, topic), SOURCE_SCHEMA)
     start = KafkaSourceOffset({TopicPartition(topic, number): 0 for number in range(partitions)})
     # The first batch of a run opens the connection.
@@ -80,7 +92,7 @@ def test_a_batch_is_planned_with_one_look_at_the_topic_and_one_request_a_broker(
 
 def test_a_thousand_partitions_are_planned_in_a_moment(bootstrap_servers: str, make_topic: TopicMaker) -> None:
     # 30 ms on a quiet machine. A look-up for each partition would take longer than this even on a loaded one.
-    topic = make_topic(partitions=1_000)
+    topic = make_served(bootstrap_servers, make_topic, 1_000)
     stream = KafkaMicroBatchStream(subscribed(bootstrap_servers, topic), SOURCE_SCHEMA)
     start = KafkaSourceOffset({TopicPartition(topic, number): 0 for number in range(1_000)})
     took = []
@@ -96,12 +108,8 @@ def test_a_thousand_partitions_are_planned_in_a_moment(bootstrap_servers: str, m
 def test_each_process_of_a_first_batch_asks_once_for_what_it_needs(
     bootstrap_servers: str, make_topic: TopicMaker, wire: WireTrace
 ) -> None:
-    topic = make_topic(partitions=4)
+    topic = make_served(bootstrap_servers, make_topic, 4)
     produce(bootstrap_servers, topic, [Record(None, b"v", number) for number in range(4)])
-    with borrow_client(subscribed(bootstrap_servers, topic).connection) as client:
-        # As above: the broker knows its partitions.
-        list_offsets(client, {TopicPartition(topic, number): Latest() for number in range(4)})
-    close_clients()
 
     wire.clear()
     options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic, "startingOffsets": "earliest"}
