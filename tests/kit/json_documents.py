@@ -150,7 +150,7 @@ def _number(text: str, kind: pa.DataType) -> Any:
         return found if math.isfinite(found) else None
     if pa.types.is_decimal(kind):
         number = _EXACT.create_decimal(text)
-        if not number.is_finite() or number.adjusted() > 40:
+        if not number.is_finite() or (number and number.adjusted() > 40):
             return None
         cut = number.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
         return cut if abs(cut) < Decimal(10) ** (kind.precision - kind.scale) else None
