@@ -22,6 +22,7 @@ from pyspark_kafka.formats.spark_schema.ddl import parse_ddl
         ("1e-65537", Decimal("0.00")),
         ("1e-99999999999999999999", Decimal("0.00")),
         ("0e22", Decimal("0.00")),
+        ("0e41", Decimal("0.00")),
         ("0e99999", Decimal("0.00")),
         ("1" * 255, None),
         ("0." + "1" * 50 + "e1", Decimal("1.11")),
@@ -35,6 +36,10 @@ from pyspark_kafka.formats.spark_schema.ddl import parse_ddl
         ('"1\\u004565537"', None),
         ('"1E+3"', Decimal("1000.00")),
         ('"0E-10"', Decimal("0.00")),
+        ("1e-41", Decimal("0.00")),
+        ('"1e-41"', None),
+        ('"0e22"', None),
+        ('"0e0"', None),
     ],
     ids=lambda each: str(each)[:12],
 )
