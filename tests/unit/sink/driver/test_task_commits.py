@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kit.fakes.simulated_task_commits import SINK, TASKS, TIMEOUT_MS, SimulatedCalls, Simulation
@@ -9,6 +11,7 @@ from pyspark_kafka.client.transactions.open_transaction import Generation
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.driver.task_commits import TaskCommits
+from pyspark_kafka.sink.task_transactions import CommitDecision
 
 
 class LostResponses(Simulation):
@@ -91,3 +94,31 @@ def test_note_that_has_timed_out_is_written_again_by_its_owner() -> None:
     assert newest is not None
     assert newest.is_complete
     assert not newest.lost
+
+
+@pytest.mark.parametrize("generation", list(Generation))
+@pytest.mark.parametrize("before", ["nothing", "a batch of the driver", "a batch of tasks"])
+@pytest.mark.parametrize("is_decided", [False, True], ids=["not decided", "decided"])
+def test_batch_that_is_given_up_aborts_its_tasks_only_if_it_is_not_decided(
+    generation: Generation, before: str, is_decided: bool
+) -> None:
+    world = LostResponses(0, generation)
+    if before == "a batch of tasks":
+        world.drive()
+    elif before == "a batch of the driver":
+        world.coordinator.markers.append(CommitMarker(SINK, "query", 0, "print 0"))
+        world.batch = 1
+    calls = SimulatedCalls(world)
+    commits = TaskCommits(calls, SINK, TIMEOUT_MS)
+    ours = CommitMarker(SINK, "query", world.batch, "print")
+    planning = commits.plan(ours)
+    tasks = [world.attempt(planning, world.batch, number) for number in range(TASKS)]
+    if is_decided:
+        decision = CommitDecision(planning.pool, planning.transaction.identity, tuple(tasks))
+        calls.write(planning.transaction, replace(ours, decision=decision))
+    commits.abort(planning)
+    assert len(calls.open_tasks(f"{SINK}-")) == (TASKS if is_decided else 0)
+    # The next planning carries out what is decided.
+    commits.plan(replace(ours, batch_id=world.batch + 1))
+    seen = [part[:2] for part in world.coordinator.committed if part[0] == world.batch]
+    assert seen == ([(world.batch, number) for number in range(TASKS)] if is_decided else [])
