@@ -243,6 +243,22 @@ def test_borrowed_connection_is_not_shared_and_is_used_again() -> None:
         first.close()
 
 
+def test_own_connection_that_the_broker_has_closed_is_replaced_before_a_request() -> None:
+    with TcpCluster() as cluster, cluster.client() as client:
+        first = client.connection_to(0, client.deadline())
+        assert client.connection_to(0, client.deadline()) is first
+        first.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        # With a request in flight it is the connection of that conversation.
+        assert client.connection_to(0, client.deadline()) is first
+        first.receive(client.deadline())
+        cluster.drop_connections()
+        assert first.readable(5.0)
+        second = client.connection_to(0, client.deadline())
+        assert second is not first
+        assert first.closed
+        assert second.idle_and_alive
+
+
 def test_offsets_of_many_partitions_take_one_request_a_broker(wire: WireTrace) -> None:
     with TcpCluster(2) as cluster, cluster.client() as client:
         cluster.add_topic("t", partitions=50)
