@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kit.checkpoint_files import QUERY_ID, offsets_text, write_checkpoint
+from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.client.transactions.group_positions import GroupPosition
 from pyspark_kafka.client.transactions.inspection import TransactionDescription, TransactionState
 from pyspark_kafka.model import TopicPartition
@@ -55,6 +56,22 @@ def test_expectation_is_what_the_checkpoint_says(expected: Expectation) -> None:
     assert (expected.query_id, expected.sink_id) == (QUERY_ID, f"pyspark-kafka-{QUERY_ID}")
     assert expected.position == {P0: 9, P1: 9}
     assert expected.unfinished_end() == {P0: 12, P1: 12}
+
+
+def test_expectation_has_the_topic_ids_of_all_sources_that_can_be_read(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, ENDS)
+    for source, content in (
+        ("0", TopicIdentities({"t": "1"}).to_bytes()),
+        ("1", TopicIdentities({"u": "2", "v": "3"}).to_bytes()),
+        ("2", None),
+        ("3", b"v1"),
+    ):
+        directory = tmp_path / "sources" / source
+        directory.mkdir(exist_ok=True)
+        if content is not None:
+            (directory / "topic-ids").write_bytes(content)
+    expected = expect(FileJudge(read_checkpoint(str(tmp_path)), Findings(), str))
+    assert expected.topic_ids == {"t": "1", "u": "2", "v": "3"}
 
 
 def test_offsets_within_the_logs_are_well(expected: Expectation, snapshot: ClusterSnapshot) -> None:
