@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +20,7 @@ from pyspark_kafka.continuous.run.context import QueryControl
 from pyspark_kafka.continuous.run.machine import RunMachine
 from pyspark_kafka.continuous.run.run import QueryRun
 from pyspark_kafka.continuous.run.waits import RowWaits
+from pyspark_kafka.errors import CheckpointError
 
 
 class Tasks:
@@ -146,6 +149,35 @@ def test_commit_that_fails_is_raised_where_the_query_runs() -> None:
     with pytest.raises(OSError, match="epoch 4"):
         machine.take(run._events.get(timeout=20), 1.0)
     run._committer.close()
+
+
+@pytest.mark.parametrize("retriable", [True, False])
+def test_failed_commit_ends_the_run_and_is_raised_if_another_run_would_repeat_it(retriable: bool) -> None:
+    error = CheckpointError("no answer", condition="CHECKPOINT_IO", hint="Look.", retriable=retriable)
+
+    def commit(_: CommitEpoch) -> str:
+        raise error
+
+    run, machine, tasks = run_of_two_lanes(commit)
+    reports = tuple(LaneReport(lane, 4, "{}", "") for lane in range(2))
+    act(run, machine, tasks, machine.take(Reports(reports), 1.0))
+    failed = run._events.get(timeout=20)
+    # A run that went on would take the second one.
+    for event in (failed, Failed(0, "boom", "")):
+        run._events.put(event)
+    with nullcontext() if retriable else pytest.raises(CheckpointError, match="no answer"):
+        run._drive(machine, tasks, tasks, tasks)
+    assert run.failure is (error if retriable else None)
+    run._committer.close()
+
+
+def test_run_whose_tasks_have_not_started_has_neither_read_nor_advanced_nor_failed() -> None:
+    run, _, _ = run_of_two_lanes()
+    run._machine = None
+    assert (run.has_read, run.has_advanced, run.failure, run.epoch) == (False, False, None, 4)
+    started_at = time.monotonic()
+    run._machine = RunMachine(run._context, run._log, EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, started_at)
+    assert (run.has_read, run.has_advanced, run.failure, run.epoch) == (False, False, None, 4)
 
 
 def test_run_tells_lanes_to_read_when_all_have_started_and_ends_with_the_failure_of_one() -> None:
