@@ -297,7 +297,10 @@ class Simulation:
         if not self.incomplete:
             # The last word: a driver that is not disturbed completes what is decided.
             self._is_quiet = True
+            before = self.batch
             self.drive()
+            if self.batch != before + 1 and not self.incomplete:
+                raise BrokenInvariantError(f"batch {before} is not committed though nothing disturbs its driver")
         self.check()
 
     def check(self) -> None:

@@ -122,3 +122,31 @@ def test_batch_that_is_given_up_aborts_its_tasks_only_if_it_is_not_decided(
     commits.plan(replace(ours, batch_id=world.batch + 1))
     seen = [part[:2] for part in world.coordinator.committed if part[0] == world.batch]
     assert seen == ([(world.batch, number) for number in range(TASKS)] if is_decided else [])
+
+
+class LosesTasks(LostResponses):
+    """Brokers abort the transactions of the tasks as soon as they are decided to be committed."""
+
+    is_lost = False
+
+    def between(self) -> None:
+        if self.coordinator.markers and not self.is_lost:
+            self.is_lost = True
+            self.coordinator.now += TIMEOUT_MS
+            self.coordinator.time_out()
+
+
+@pytest.mark.parametrize("generation", list(Generation))
+def test_lost_tasks_are_reported_by_each_planning_of_their_batch_and_by_no_other(generation: Generation) -> None:
+    world = LosesTasks(0, generation)
+    world.drive()
+    assert (world.incomplete, world.batch) == ([0], 0)
+    commits = TaskCommits(SimulatedCalls(world), SINK, TIMEOUT_MS)
+    ours = CommitMarker(SINK, "query", 0, "print 0")
+    for _ in range(2):
+        with pytest.raises(DeliveryError, match=r"^\[SINK_COMMIT_INCOMPLETE\]"):
+            commits.plan(ours)
+    planning = commits.plan(replace(ours, batch_id=1))
+    tasks = [world.attempt(planning, 1, number) for number in range(TASKS)]
+    commits.commit(planning, replace(ours, batch_id=1), tasks)
+    assert [part[:2] for part in world.coordinator.committed] == [(1, number) for number in range(TASKS)]
