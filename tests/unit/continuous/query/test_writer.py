@@ -11,15 +11,23 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kit.continuous import SCHEMA, FilesTable
+from kit.continuous import SCHEMA, FilesStream, FilesTable, StagedWrite
 from kit.pointers import REPO
 from pyspark_kafka import continuous
-from pyspark_kafka.connector import LogicalWriteInfo, ScanBuilder, SupportsWrite, TableCapability
+from pyspark_kafka.connector import (
+    ContinuousStream,
+    LogicalWriteInfo,
+    Offset,
+    ScanBuilder,
+    SupportsSourceOffsets,
+    SupportsWrite,
+    TableCapability,
+)
 from pyspark_kafka.continuous.query import writer as writer_module
 from pyspark_kafka.continuous.query.arguments import interval_ms
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
 from pyspark_kafka.continuous.reports.events import QueryEvents
-from pyspark_kafka.errors import CheckpointError, OptionError
+from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError
 
 _NO_SESSION: Any = SimpleNamespace(conf={}, session_id="none")
 
@@ -174,3 +182,51 @@ def test_page_has_the_options_of_the_engine() -> None:
         name.lower() for name in re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in page.splitlines()[2:]))
     }
     assert named == {*writer_module._ENGINE_OPTIONS, "checkpointlocation"}
+
+
+class WithoutGroups(FilesStream):
+    """A stream that does not know which rows have a key."""
+
+    keyGroups = ContinuousStream.keyGroups
+
+
+class LaneWrite(StagedWrite, SupportsSourceOffsets):
+    """A sink whose lanes have transactions of their own, without the versions of states."""
+
+    def takeOver(self) -> None:
+        raise NotImplementedError
+
+    def committedOffset(self, start: Offset) -> str:
+        raise NotImplementedError
+
+    def prepareLanes(self, planned: Any, lanes: int) -> None:
+        raise NotImplementedError
+
+
+class StatefulLaneWrite(LaneWrite):
+    """A sink that keeps the versions of states with the positions of its lanes."""
+
+    def committedStates(self, epoch: int) -> Mapping[str, str | None]:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("stream", "write", "states", "condition", "text"),
+    [
+        (WithoutGroups, StagedWrite, 1, "CAPABILITY_NOT_IMPLEMENTED", "WithoutGroups has no method keyGroups()"),
+        (FilesStream, LaneWrite, 1, "CAPABILITY_NOT_IMPLEMENTED", "LaneWrite has no method committedStates()"),
+        (FilesStream, StatefulLaneWrite, 33, "STATE_NOT_TRANSACTIONAL", "The query has 33 states, of which timers are"),
+    ],
+)
+def test_state_that_source_or_sink_cannot_keep_is_refused(
+    tmp_path: Path, stream: Any, write: Any, states: int, condition: str, text: str
+) -> None:
+    with pytest.raises(CapabilityError, match=re.escape(text)) as caught:
+        writer_module._check_state(stream(str(tmp_path)), write(str(tmp_path)), states)
+    assert caught.value.condition == condition
+
+
+def test_number_of_states_has_a_limit_only_where_the_sink_keeps_their_versions(tmp_path: Path) -> None:
+    stream = FilesStream(str(tmp_path))
+    writer_module._check_state(stream, StatefulLaneWrite(str(tmp_path)), 32)
+    writer_module._check_state(stream, StagedWrite(str(tmp_path)), 33)
