@@ -105,6 +105,28 @@ def test_zone_that_there_is_not_is_no_time(zone: str) -> None:
     assert wrong == [0, 2]
 
 
+@pytest.mark.parametrize(
+    ("letters", "text", "minutes"),
+    [
+        ("XXX", "Z", 0),
+        ("XXX", "+05:30", 330),
+        ("XXX", "-03:30", -210),
+        ("XX", "+0545", 345),
+        ("x", "-08", -480),
+        ("xxx", "+18:00", 1080),
+        ("xxx", "+18:01", None),
+        ("xxx", "-18:00", -1080),
+        ("xxx", "+05:60", None),
+    ],
+)
+def test_offset_is_hours_and_minutes_of_at_most_18_hours(letters: str, text: str, minutes: int | None) -> None:
+    pattern = time_pattern("timestampFormat", f"yyyy HH{letters}", of_dates=False)
+    found, wrong = pattern.read(pa.array([f"2026 12{text}"]), TIME)
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    assert found.to_pylist() == [None if minutes is None else noon - dt.timedelta(minutes=minutes)]
+    assert wrong == ([0] if minutes is None else [])
+
+
 def test_times_of_each_unit_are_written() -> None:
     for unit in ("s", "ms", "us", "ns"):
         column = pa.array([0, None, -1], pa.timestamp(unit, "UTC"))
