@@ -144,8 +144,14 @@ class Simulation:
             except DriverDied:
                 continue
         self.calm = True
+        before = self._newest_commit()
         self._live(1)
+        if self._newest_commit() == before:
+            raise BrokenInvariantError("a driver that nothing disturbs has committed no epoch")
         self.check()
+
+    def _newest_commit(self) -> int:
+        return max(map(int, self.files.list("commits")), default=-1)
 
     def new_write(self) -> Any:
         """Return the write of a driver."""
