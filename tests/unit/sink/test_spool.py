@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import fs
 
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.sink.driver.exactly_once import _clean_up
@@ -102,6 +103,21 @@ def test_a_task_that_is_killed_while_it_writes_leaves_a_file_that_is_found(
     assert len(files_in(tmp_path)) == 1
     spool.remove_before(4)
     assert files_in(tmp_path) == []
+
+
+def test_a_write_that_fails_leaves_no_part_of_a_file_in_a_store() -> None:
+    spool = SpoolFiles(f"mock:///{uuid.uuid4().hex}", "query")
+
+    def pieces() -> Any:
+        yield b"half"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        spool.write(3, "0-1", pieces())
+    opened, root = spool._open()
+    found = opened.get_file_info(fs.FileSelector(root, recursive=True))
+    assert found
+    assert [each.path for each in found if each.type == fs.FileType.File] == []
 
 
 def test_spool_of_a_dead_job_is_removed_after_some_days(tmp_path: Path) -> None:

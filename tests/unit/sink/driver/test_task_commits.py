@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -150,3 +151,19 @@ def test_lost_tasks_are_reported_by_each_planning_of_their_batch_and_by_no_other
     tasks = [world.attempt(planning, 1, number) for number in range(TASKS)]
     commits.commit(planning, replace(ours, batch_id=1), tasks)
     assert [part[:2] for part in world.coordinator.committed] == [(1, number) for number in range(TASKS)]
+
+
+@pytest.mark.parametrize(("elapsed_ms", "is_decided"), [(TIMEOUT_MS * 3 // 4, True), (TIMEOUT_MS * 3 // 4 + 1, False)])
+def test_batch_is_decided_only_while_a_quarter_of_the_timeout_is_left(elapsed_ms: int, is_decided: bool) -> None:
+    world = LostResponses(0, Generation.V2)
+    # As a clock: far more than a timeout since its zero.
+    world.coordinator.now = 100 * TIMEOUT_MS
+    commits = TaskCommits(SimulatedCalls(world), SINK, TIMEOUT_MS)
+    ours = CommitMarker(SINK, "query", 0, "print 0")
+    planning = commits.plan(ours)
+    tasks = [world.attempt(planning, 0, number) for number in range(TASKS)]
+    world.coordinator.now += elapsed_ms
+    text = rf"^\[TRANSACTION_TIMED_OUT\] Batch 0 of query query was planned {elapsed_ms} ms ago, and is not decided"
+    with nullcontext() if is_decided else pytest.raises(DeliveryError, match=text):
+        commits.commit(planning, ours, tasks)
+    assert len(world.coordinator.committed) == (TASKS if is_decided else 0)
