@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ from kit.fakes.memory_cluster import (
     partitions_of,
     send_numbered,
 )
+from pyspark_kafka.client.cluster.metadata import ClusterMetadata
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.outage import may_be_outage
 from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
 from pyspark_kafka.client.produce.batches.state import ProducerState
@@ -288,6 +291,32 @@ def test_partition_without_leader_is_waited_for_while_others_are_served() -> Non
         cluster.leaders[ORDERS_0] = 0
         producer.flush()
     assert cluster.values(0) == numbers(1)
+
+
+class SlowToElect(MemoryCluster):
+    """A cluster without a leader of one partition, which notes until when it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leaders[ORDERS_0] = -1
+        self.asked_until: list[float] = []
+
+    def fetch_metadata(self, topics: Iterable[str] | None, deadline: Deadline | None = None) -> ClusterMetadata:
+        assert deadline is not None
+        self.asked_until.append(self.clock.now + deadline.remaining_s())
+        return super().fetch_metadata(topics, deadline)
+
+
+def test_leader_is_looked_up_for_no_longer_than_its_batch_may_take() -> None:
+    cluster = SlowToElect()
+    began = cluster.clock.now
+    with make_producer(cluster, request_timeout_ms=5_000, delivery_timeout_ms=10_000) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        with pytest.raises(DeliveryError, match="DELIVERY_TIMED_OUT"):
+            producer.flush()
+    assert len(cluster.asked_until) > 1
+    # The shortest deadline of a request is a millisecond.
+    assert all(until <= began + 10.001 for until in cluster.asked_until)
 
 
 def test_broker_that_cannot_be_reached_for_a_while_is_tried_again() -> None:
