@@ -47,6 +47,8 @@ MAX_S = 400
 USERS = ("option", "connect", "shown", "env", "file", "call", "whole")
 # Neither name nor value has what Spark redacts by default: docs/secrets.md.
 SHOWN_BY_DEFAULT = {"private key": "option-key-stream.txt", "registry user": "option-registry.txt"}
+# Defaults of spark.redaction.regex and spark.sql.redaction.options.regex, which Spark applies to names and values.
+REDACTED_BY_DEFAULT = re.compile(r"(?i)secret|password|token|access[.]?key|api[.]?key|url")
 CLIENTS = ("client", "referred client")
 SECURED = Listener("SASL_PLAINTEXT", mechanisms=("PLAIN", "SCRAM-SHA-512"))
 ENCRYPTED = Listener("SSL", client_auth="required")
@@ -82,6 +84,18 @@ def connect_settings() -> dict[str, str]:
     (block,) = re.findall(r"```python\n(spark\.conf\.set.*?)```", PAGE, re.DOTALL)
     exec(block, {"spark": SimpleNamespace(conf=SimpleNamespace(set=settings.__setitem__))})  # noqa: S102 - of the page
     return settings
+
+
+def with_key_that_spark_shows(kafka: EmbeddedKafka) -> dict[str, str]:
+    """Return the options of a client with a private key that Spark does not redact by chance.
+
+    Spark redacts an option whose value has a word that it looks for, such as "uRl" among 1,600 random letters.
+    """
+    for _ in range(100):
+        options = kafka.client_options("SSL", "option", store="PEM-inline")
+        if not REDACTED_BY_DEFAULT.search(options["kafka.ssl.keystore.key"]):
+            return options
+    raise AssertionError("each of 100 new keys has a word that Spark redacts")
 
 
 def jaas(user: str, password: str, module: str = PLAIN) -> str:
@@ -133,7 +147,7 @@ class Planting:
 
     def stores(self, kafka: EmbeddedKafka) -> dict[str, dict[str, Any]]:
         """Return queries with a private key in their options, with stores that have a password, and with references."""
-        inline = kafka.client_options("SSL", "option", store="PEM-inline")
+        inline = with_key_that_spark_shows(kafka)
         # A line from the middle of the key.
         self.planted["private key"] = Canary("private key", inline["kafka.ssl.keystore.key"].splitlines()[2])
         (self.place / "key.pem").write_text(inline["kafka.ssl.keystore.key"])
