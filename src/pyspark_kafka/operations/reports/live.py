@@ -169,4 +169,5 @@ def _line(title: str, batches: list[BatchStats]) -> str:
     summary = summarize(batches)
     rate = "" if summary.rows_per_second is None else f", {summary.rows_per_second:,.0f} rows/s since the first"
     last = f", last batch {batches[-1].batch_id}" if batches else ""
-    return f"{title}: {summary.batches:,} batches, {summary.rows:,} rows{rate}{last}"
+    rows = "rows unknown" if summary.rows is None else f"{summary.rows:,} rows"
+    return f"{title}: {summary.batches:,} batches, {rows}{rate}{last}"

@@ -46,13 +46,20 @@ def progress_batches(progress: Iterable[Mapping[str, Any]], query_id: str | None
 def merge_batches(checkpoint: Sequence[BatchStats], progress: Sequence[BatchStats]) -> list[BatchStats]:
     """Return the batches of both, in the order of their numbers; progress takes precedence: it has more metrics.
 
-    Only the checkpoint decides whether a batch is finished.
+    Only the checkpoint decides whether a batch is finished, and it has the rows of a progress without rows.
     """
     found = {each.batch_id: each for each in progress}
     for each in checkpoint:
         told = found.get(each.batch_id)
         found[each.batch_id] = (
-            each if told is None else replace(told, is_finished=each.is_finished, is_passed_over=each.is_passed_over)
+            each
+            if told is None
+            else replace(
+                told,
+                rows=each.rows if told.rows is None else told.rows,
+                is_finished=each.is_finished,
+                is_passed_over=each.is_passed_over,
+            )
         )
     return [found[number] for number in sorted(found)]
 
@@ -114,10 +121,22 @@ def _batch(progress: Mapping[str, Any]) -> BatchStats | None:
         begun_ms=known_time_ms(begun),
         finished_ms=known_time_ms(finished),
         is_finished=True,
-        rows=_count(progress.get("numInputRows") or 0),
+        rows=_rows(progress),
         phases_ms=durations,
         run_id=str(progress["runId"]) if progress.get("runId") else None,
     )
+
+
+def _rows(progress: Mapping[str, Any]) -> int | None:
+    """Return the rows that were read; None if the progress does not have them.
+
+    Spark's event log, and the progress of a client of Spark Connect, have the rows of each source and not their sum.
+    """
+    told = progress.get("numInputRows")
+    if told is not None:
+        return _count(told)
+    sources = [each.get("numInputRows") for each in progress.get("sources") or ()]
+    return None if not sources or None in sources else sum(map(_count, sources))
 
 
 def _count(value: Any) -> int:

@@ -91,7 +91,7 @@ def build_page(report: ReportData) -> ReportPage:
     sentences += _skew_sentences(report.rows)
     tiles = [
         Tile("batches", f"{summary.batches:,}"),
-        Tile("rows", f"{summary.rows:,}"),
+        Tile("rows", _UNKNOWN if summary.rows is None else f"{summary.rows:,}"),
         Tile("rows per second, first to last", _rate(summary.rows_per_second)),
         Tile("median time of a batch", _UNKNOWN if summary.median_ms is None else span_text(summary.median_ms)),
         Tile("last batch", _ago(summary.to_ms, report.made_ms)),

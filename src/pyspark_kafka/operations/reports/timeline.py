@@ -104,14 +104,15 @@ class Summary:
 
     Attributes:
         batches: their number.
-        rows: offsets that they cover, as far as known.
+        rows: offsets that they cover, as far as known; None if no batch has a known number.
         to_ms: the last known time, in ms since 1970; None if none is known.
-        rows_per_second: rows for each second from first to last; None if no time is between them.
+        rows_per_second: rows for each second from first to last; None if no time is between them, or no rows are
+            known.
         median_ms: the median duration of a batch; None if unknown.
     """
 
     batches: int
-    rows: int
+    rows: int | None
     to_ms: int | None
     rows_per_second: float | None
     median_ms: float | None
@@ -120,14 +121,15 @@ class Summary:
 def summarize(batches: Sequence[BatchStats]) -> Summary:
     """Return the metrics of batches, which are in the order of their numbers."""
     times = [time for each in batches for time in (each.begun_ms, each.finished_ms) if time is not None]
-    rows = sum(each.rows or 0 for each in batches)
+    known = [each.rows for each in batches if each.rows is not None]
+    rows = sum(known) if known or not batches else None
     durations = [each.duration_ms for each in batches if each.duration_ms is not None]
     span_ms = max(times) - min(times) if times else 0
     return Summary(
         batches=len(batches),
         rows=rows,
         to_ms=max(times, default=None),
-        rows_per_second=rows * 1000 / span_ms if span_ms else None,
+        rows_per_second=rows * 1000 / span_ms if span_ms and rows is not None else None,
         median_ms=statistics.median(durations) if durations else None,
     )
 

@@ -8,8 +8,22 @@ from typing import Any
 import pytest
 
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.operations.reports.progress import progress_batches, read_event_log
+from pyspark_kafka.operations.reports.progress import merge_batches, progress_batches, read_event_log
+from pyspark_kafka.operations.reports.timeline import BatchStats
 
+# As Spark 4.3.0 writes it, with a second source: without the sum of the rows.
+_WRITTEN_BY_SPARK = (
+    r'{"Event":"org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent","progress":{"id":'
+    r'"5b7458cd-9c97-441c-b414-3f31b762d325","runId":"6bcd51cc-f59f-42c3-a77d-99ed9faed6dd","name":null,"timestamp":'
+    r'"2026-11-29T12:27:24.815Z","batchId":0,"batchDuration":4671,"durationMs":{"triggerExecution":4660,"queryPlanning":'
+    r'1901,"getBatch":19,"commitOffsets":138,"latestOffset":0,"addBatch":2189,"walCommit":312},"eventTime":{},'
+    r'"stateOperators":[],"sources":[{"description":"RatePerMicroBatchStream[rowsPerBatch=5, numPartitions=1, '
+    r'startTimestamp=0, advanceMsPerBatch=1000]","startOffset":null,"endOffset":"{\"offset\":5,\"timestamp\":1000}",'
+    r'"latestOffset":null,"numInputRows":5,"inputRowsPerSecond":0.0,"processedRowsPerSecond":1.070434596446157,'
+    r'"metrics":{}},{"description":"KafkaSource[Subscribe[orders]]","startOffset":null,"endOffset":'
+    r'"{\"orders\":{\"0\":7}}","latestOffset":null,"numInputRows":7,"inputRowsPerSecond":0.0,"metrics":{}}],"sink":'
+    r'{"description":"NoopTable","numOutputRows":12,"metrics":{}},"observedMetrics":{}}}'
+)
 _DURATIONS = {"addBatch": 700, "latestOffset": 100, "triggerExecution": 900}
 
 
@@ -30,6 +44,25 @@ def test_batch_has_times_rows_and_phases() -> None:
     assert (found.batch_id, found.rows, found.run_id, found.is_finished) == (7, 42, "run", True)
     assert (found.begun_ms, found.finished_ms) == (1_795_341_600_500, 1_795_341_601_400)
     assert found.phases_ms == {"addBatch": 700, "latestOffset": 100}
+
+
+def test_line_of_an_event_log_that_spark_wrote_has_the_rows_of_its_sources() -> None:
+    (found,) = progress_batches(read_event_log([_WRITTEN_BY_SPARK]))
+    assert (found.batch_id, found.rows) == (0, 12)
+
+
+@pytest.mark.parametrize("sources", [[], [{"numInputRows": 5}, {"description": "cut"}], [{"numInputRows": None}], None])
+def test_rows_that_a_progress_does_not_have_are_unknown(sources: Any) -> None:
+    (found,) = progress_batches([progress(7, numInputRows=None, sources=sources)])
+    assert found.rows is None
+
+
+def test_rows_that_a_progress_does_not_have_are_those_of_the_checkpoint() -> None:
+    written = BatchStats(7, 0, 900, is_finished=True, rows=40)
+    (found,) = merge_batches([written], progress_batches([progress(7, numInputRows=None)]))
+    assert (found.rows, found.run_id) == (40, "run")
+    (found,) = merge_batches([written], progress_batches([progress(7, numInputRows=0)]))
+    assert found.rows == 0
 
 
 @pytest.mark.parametrize("whole", [10**17, -(10**17)])

@@ -41,6 +41,12 @@ def test_page_has_the_figures_of_the_batches() -> None:
     }
 
 
+def test_page_has_no_number_of_rows_if_none_is_known() -> None:
+    page = build_page(report(batches=[BatchStats(0, 0, 2_000, True, None)], rows={}))
+    tiles = {each.name: each.value for each in page.tiles}
+    assert (tiles["rows"], tiles["rows per second, first to last"]) == ("unknown", "unknown")
+
+
 def test_page_names_gaps_and_skew() -> None:
     page = build_page(report())
     told = " ".join(page.sentences)

@@ -10,7 +10,9 @@ from pyspark_kafka.operations.reports.timeline import BatchStats, Gap, find_gaps
 _MINUTE = 60_000
 
 
-def batch(number: int, begun_ms: int, finished_ms: int | None, rows: int = 10, run: str | None = None) -> BatchStats:
+def batch(
+    number: int, begun_ms: int, finished_ms: int | None, rows: int | None = 10, run: str | None = None
+) -> BatchStats:
     return BatchStats(number, begun_ms, finished_ms, finished_ms is not None, rows, run_id=run)
 
 
@@ -23,6 +25,12 @@ def test_figures_of_batches_are_summed() -> None:
 def test_nothing_is_summed_of_nothing() -> None:
     found = summarize([])
     assert (found.batches, found.rows, found.to_ms, found.rows_per_second, found.median_ms) == (0, 0, None, None, None)
+
+
+def test_sum_of_rows_is_unknown_if_no_batch_has_any() -> None:
+    found = summarize([batch(0, 0, 1_000, None)])
+    assert (found.rows, found.rows_per_second) == (None, None)
+    assert summarize([batch(0, 0, 1_000, None), batch(1, 2_000, 3_000, 5)]).rows == 5
 
 
 def test_pause_that_is_long_for_the_query_is_a_gap() -> None:
