@@ -84,6 +84,8 @@ def to_table(
 ) -> RenderableType:
     """Return a report for a terminal: by partition if they are few or asked for, otherwise by topic.
 
+    Below partitions stands the sum of each topic that has several.
+
     Args:
         report: what to show.
         every: whether to show each partition.
@@ -111,6 +113,8 @@ def to_table(
     notes: list[RenderableType] = []
     if max_rows is not None and len(rows) > max_rows:
         notes.append(Text(f"… and {len(rows) - max_rows:,} more", style="dim"))
+    if by_partition:
+        notes += [Text(words.topic_line(each)) for each in report.topics() if each.partitions > 1]
     notes += [Text(line, style="yellow") for line in reason_lines(report)]
     return Group(table, *notes)
 

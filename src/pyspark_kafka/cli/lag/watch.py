@@ -46,7 +46,9 @@ class History:
         self.values = {}
         for each in rows:
             values = kept.get(row_key(each), deque(maxlen=_LOOKS))
-            values.append(float(each.records_behind or 0))
+            # An unknown number is not 0, which would look like a query that has caught up.
+            if each.records_behind is not None:
+                values.append(float(each.records_behind))
             self.values[row_key(each)] = values
 
 

@@ -61,12 +61,18 @@ def test_terminal_has_a_table_with_bars_and_no_more_rows_than_fit() -> None:
     assert "… and 2 more" in text
 
 
+def test_terminal_has_the_sum_of_a_topic_below_its_partitions() -> None:
+    assert "orders, 4 partitions: 6 records behind" in printed(report(4), terminal=True)
+    assert "orders, " not in printed(report(1), terminal=True)
+
+
 def test_narrow_terminal_leaves_out_rates_and_cuts_no_number() -> None:
     found = report(3, produced_per_s=1_234.0, consumed_per_s=1_234.0, bytes_behind=500_000, seconds_behind=90_061.0)
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=80, color_system=None)
     console.print(to_table(found, every=True, history={"orders-2": [1.0] * 20}, width=80))
-    assert "written" not in out.getvalue()
+    (head,) = (line for line in out.getvalue().splitlines() if line.startswith("partition"))
+    assert "written" not in head
     (row,) = (line for line in out.getvalue().splitlines() if line.startswith("orders-2"))
     assert row.split()[2:] == ["2", "~488.3", "KiB", "1", "d", "1", "h", "?"]
     assert "…" not in row

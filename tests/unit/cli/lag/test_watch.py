@@ -71,3 +71,12 @@ def test_history_keeps_the_last_looks_of_rows_that_are_there() -> None:
     assert list(history.values["t-0"]) == list(range(10, 30))
     history.add(LagReport("g", 0, None, ()))
     assert history.values == {}
+
+
+def test_history_has_no_look_whose_number_is_unknown() -> None:
+    history = History(every=False)
+    unknown = PartitionLag("t", 0, LagState.UNKNOWN, 0, 0, None, None, 0)
+    history.add(report(5))
+    history.add(LagReport("g", 0, None, (unknown,)))
+    history.add(report(7))
+    assert list(history.values["t-0"]) == [5.0, 7.0]
