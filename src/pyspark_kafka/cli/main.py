@@ -11,6 +11,7 @@ from rich.console import Console
 from pyspark_kafka.cli.check.command import check
 from pyspark_kafka.cli.checkpoints import app as checkpoints
 from pyspark_kafka.cli.common.outcome import ExitStatus, status_of
+from pyspark_kafka.cli.common.output import prose_console
 from pyspark_kafka.cli.common.pipes import outliving_readers
 from pyspark_kafka.cli.lag.command import lag
 from pyspark_kafka.cli.report.command import report
@@ -59,7 +60,7 @@ def version() -> None:
     from pyspark_kafka.spark.processes.python_choice import describe_pythons, hint, lacks_package  # noqa: PLC0415
 
     codec = codec_info()
-    console = Console(soft_wrap=True, highlight=False)
+    console = prose_console()
     console.print(
         f"pyspark-kafka {__version__}, record codec {'compiled' if codec.compiled else 'not compiled'}. {codec.hint}"
     )

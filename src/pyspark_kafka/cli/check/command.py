@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from pyspark_kafka.cli.common.arguments import AsJson, Config, Options, OptionsFile, Servers  # noqa: TC001 - as above
 from pyspark_kafka.cli.common.outcome import ExitStatus, run_command
+from pyspark_kafka.cli.common.output import prose_console
 
 
 def check(
@@ -59,7 +59,7 @@ def check(
     def work() -> ExitStatus:
         raw = collect_options(config, options_file, option or [], bootstrap_servers)
         quiet = as_json and not sys.stderr.isatty()
-        lines = Lines(Console(stderr=as_json, soft_wrap=True, highlight=False, quiet=quiet))
+        lines = Lines(prose_console(stderr=as_json, quiet=quiet))
         try:
             with lines:
                 done = judge(
@@ -110,11 +110,14 @@ def _session(
             from pyspark_kafka.testing import ensure_java_for_spark  # noqa: PLC0415 - only for a session of its own
 
             ensure_java_for_spark()
-        builder = SparkSession.builder.appName("pyspark-kafka check").config("spark.ui.enabled", "false")
+        builder = SparkSession.builder.appName("pyspark-kafka check")
         if remote is not None:
+            # A server refuses its own settings, with a warning of PySpark for each.
             builder = builder.remote(remote)
-        elif master is not None:
-            builder = builder.master(master)
+        else:
+            builder = builder.config("spark.ui.enabled", "false")
+            if master is not None:
+                builder = builder.master(master)
         if wanted and remote is None:
             # A job begins when all executors are there, or after half a minute.
             builder = builder.config("spark.scheduler.minRegisteredResourcesRatio", "1.0")

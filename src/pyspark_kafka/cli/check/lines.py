@@ -94,7 +94,7 @@ class Lines:
             self._where = finding.where
             self._console.print(Text(printable(finding.where), style="bold"))
         for line in to_lines(finding, ascii_only=not shows_unicode(self._console)):
-            self._console.print(line, soft_wrap=True, highlight=False)
+            self._console.print(line, highlight=False)
 
     def _beat(self) -> None:
         while not self._over.wait(_INTERVAL_S):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from enum import IntEnum
 
 import typer
-from rich.console import Console
 
+from pyspark_kafka.cli.common.output import prose_console
 from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError, printable
 
 
@@ -53,7 +53,7 @@ def run_command(work: Callable[[], ExitStatus], *, on_interrupt: str = "Nothing 
     Raises:
         typer.Exit: always.
     """
-    errors = Console(stderr=True, soft_wrap=True)
+    errors = prose_console(stderr=True)
     try:
         status = work()
     except ConnectorError as error:

@@ -36,16 +36,23 @@ class TableColumn(NamedTuple):
     style: str = ""
 
 
+def prose_console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Return a console for sentences: a terminal breaks them between words, a pipe gets each whole."""
+    console = Console(stderr=stderr, quiet=quiet, highlight=False)
+    console.soft_wrap = not console.is_terminal
+    return console
+
+
 def say(*sentences: str, style: str | None = None) -> None:
     """Print sentences on standard output, each on a line of its own; control characters are escaped."""
-    console = Console(soft_wrap=True)
+    console = prose_console()
     for sentence in sentences:
         console.print(printable(sentence), style=style, markup=False, highlight=False)
 
 
 def warn(*sentences: str, style: str = "yellow") -> None:
     """Print on standard error what the user should know besides the data: notes on options, what is unknown."""
-    errors = Console(stderr=True, soft_wrap=True)
+    errors = prose_console(stderr=True)
     for sentence in sentences:
         errors.print(printable(sentence, "\n\t"), style=style, markup=False, highlight=False)
 

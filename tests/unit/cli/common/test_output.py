@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from pyspark_kafka.cli.common import output
-from pyspark_kafka.cli.common.output import TableColumn, print_rows, to_lines
+from pyspark_kafka.cli.common.output import TableColumn, print_rows, say, to_lines, warn
 
 COLUMNS = (TableColumn("topic", style="bold"), TableColumn("bytes", right=True), TableColumn("note"))
 ROWS = (("orders", "7", ""), ("日本", "1234", "two\nlines"))
@@ -81,3 +83,23 @@ def test_terminal_gets_lines_if_there_are_many_rows(monkeypatch: pytest.MonkeyPa
     console = shown()
     print_rows(COLUMNS, ROWS, console)
     assert text_of(console).splitlines() == to_lines(COLUMNS, ROWS)
+
+
+SENTENCE = "The position of orders-0 is shown; the query has read everything of the log."
+
+
+@pytest.mark.parametrize("tell", [say, warn])
+def test_sentence_breaks_between_words_on_a_terminal_and_nowhere_in_a_pipe(
+    tell: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "32")
+    tell(SENTENCE)
+    told = capsys.readouterr()
+    assert f"{told.out}{told.err}" == f"{SENTENCE}\n"
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    tell(SENTENCE)
+    told = capsys.readouterr()
+    plain = Text.from_ansi(f"{told.out}{told.err}").plain.rstrip("\n")
+    assert plain.count("\n") == 2
+    assert plain.split() == SENTENCE.split()
