@@ -15,7 +15,7 @@ from pyspark_kafka.cli.checkpoints.show import SHOWN_PARTITIONS, or_dash
 from pyspark_kafka.cli.common.arguments import connection_of, is_connected
 from pyspark_kafka.cli.common.heartbeat import progress
 from pyspark_kafka.cli.common.outcome import ExitStatus, Interrupted
-from pyspark_kafka.cli.common.output import print_json, print_rows, say, warn
+from pyspark_kafka.cli.common.output import TableColumn, print_json, print_rows, say, warn
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, TransportError
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork, check_target
 from pyspark_kafka.operations.checkpoints.forking.backups import check_backup, check_belongs, is_marked, restore
@@ -122,6 +122,7 @@ def run_rewind(checkpoint: str, request: ForkArguments, *, force: bool) -> ExitS
     files = files_of(checkpoint)
     plan, failure = _planned(files, request, in_place=True)
     backup = _backup_beside(files)
+    needed = "--yes"
     if not force:
         try:
             check_quiet(files, removes=bool(plan.removals))
@@ -129,6 +130,7 @@ def run_rewind(checkpoint: str, request: ForkArguments, *, force: bool) -> ExitS
             if request.apply:
                 raise
             warn(str(error))
+            needed = "--yes, and --force if it is stopped already,"
     if request.apply:
         with progress(f"Rewinding {files.shown}", quiet_s=0) as step:
             apply_rewind(plan, files, backup, step.update)
@@ -138,7 +140,7 @@ def run_rewind(checkpoint: str, request: ForkArguments, *, force: bool) -> ExitS
             say(f"Done. The former checkpoint is {backup.shown}; to undo this, pass --restore {backup.shown}.")
         else:
             say("The query must be stopped: one that waits for records cannot be seen from here.")
-            say("Nothing was changed. Pass --yes to do it; a full copy is made beside the checkpoint first.")
+            say(f"Nothing was changed. Pass {needed} to do it; a full copy is made beside the checkpoint first.")
     return ExitStatus.WELL if failure is None else ExitStatus.INCOMPLETE
 
 
@@ -248,7 +250,8 @@ def _show(plan: ForkPlan, request: ForkArguments, failure: str | None, more: dic
         )
         for each in plan.positions.moves[:SHOWN_PARTITIONS]
     ]
-    print_rows(("source", "topic", "partition", "from", "to", "read again", "skipped", "lost"), rows)
+    numbers = (TableColumn(name, right=True) for name in ("partition", "from", "to", "read again", "skipped", "lost"))
+    print_rows(("source", "topic", *numbers), rows)
     if len(plan.positions.moves) > SHOWN_PARTITIONS:
         say(f"{len(plan.positions.moves) - SHOWN_PARTITIONS:,} more partitions; --json has them.")
     say(*describe_plan(plan))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.text import Text
 
 from pyspark_kafka.cli.common.heartbeat import progress
 from pyspark_kafka.cli.common.outcome import ExitStatus
-from pyspark_kafka.cli.common.output import print_json, say, warn
+from pyspark_kafka.cli.common.output import print_json, prose_console, say, warn
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import printable
 from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
@@ -20,6 +19,7 @@ from pyspark_kafka.operations.checkpoints.verify.file_checks import check_files
 from pyspark_kafka.operations.checkpoints.verify.file_judge import FileJudge
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings, Severity
 from pyspark_kafka.operations.checkpoints.verify.state_checks import check_states_of_group
+from pyspark_kafka.operations.text import counted
 from pyspark_kafka.options import ExactlyOnceOptions
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def verify_checkpoint(
         }
         print_json(told)
         return _status(findings)
-    console = Console(soft_wrap=True)
+    console = prose_console()
     for each in found:
         line = Text(f"{each.severity.value:<8}", style=_STYLES[each.severity])
         line.append(f"{printable(each.where)}: " if each.where else "", style="bold")
@@ -87,9 +87,12 @@ def verify_checkpoint(
         if each.advice:
             say(f"        Do: {each.advice}")
     warn(*(f"Not known: {sentence}" for sentence in findings.unknown), style="red")
-    faults, warnings = findings.count(Severity.FAULT), findings.count(Severity.WARNING)
+    counts = ", ".join(
+        counted(findings.count(severity), noun)
+        for severity, noun in ((Severity.FAULT, "fault"), (Severity.WARNING, "warning"), (Severity.NOTE, "note"))
+    )
     asked = "its files and the brokers" if settings is not None else "its files; no broker was asked"
-    say(f"{faults} faults, {warnings} warnings, {findings.count(Severity.NOTE)} notes, by {asked}.")
+    say(f"{counts}, by {asked}.")
     return _status(findings)
 
 
@@ -102,7 +105,7 @@ def _ask(
         commit_topic = commit_topic or exactly_once.commit_topic
     # Listed again: reading the files may have taken minutes, and the query may run.
     judge = FileJudge(read_checkpoint(checkpoint.files), findings, str)
-    expected = expect(judge, sink_id)
+    expected = expect(judge, sink_id, is_sink_named=exactly_once is not None)
     with progress("Asking the brokers", quiet_s=0) as step, KafkaClient(settings.connection) as client:
         snapshot = ask_cluster(client, expected, commit_topic or ExactlyOnceOptions().commit_topic, step.update)
     check_cluster(expected, snapshot, findings, newest=list_newest(judge))

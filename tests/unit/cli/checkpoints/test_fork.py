@@ -52,6 +52,14 @@ def test_partition_that_was_found_after_the_batch_has_a_line_and_counts(tmp_path
     assert (told["read_again"], found["partition"], found["from"], found["to"]) == (700, 1, 700, 0)
 
 
+def test_rewind_that_seems_to_be_in_use_names_all_that_it_needs(tmp_path: Path) -> None:
+    place = str(write_checkpoint(tmp_path / "query", ENDS))
+    shown = invoke("checkpoint", "rewind", place, "--batch", "0").output
+    assert "Pass --yes, and --force if it is stopped already, to do it;" in " ".join(shown.split())
+    shown = invoke("checkpoint", "rewind", place, "--batch", "0", "--force").output
+    assert "Pass --yes to do it;" in " ".join(shown.split())
+
+
 def test_rewind_is_undone_by_its_backup(tmp_path: Path) -> None:
     place = write_checkpoint(tmp_path / "query", ENDS)
     before = content(place)

@@ -30,7 +30,7 @@ def test_status_is_1_for_a_fault_with_what_to_do(tmp_path: Path) -> None:
     assert first.startswith("fault   offsets/1: The file is empty: it was cut short.")
     assert first.endswith("[damaged]")
     assert second.startswith("        Do: Restore the file from a copy of the checkpoint.")
-    assert last.startswith("1 faults, 0 warnings")
+    assert last.startswith("1 fault, 0 warnings")
 
 
 def test_status_is_0_for_a_warning(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_batch_that_is_committed_while_brokers_are_asked_is_no_fault(
     monkeypatch.setattr("pyspark_kafka.cli.checkpoints.verify.ask_cluster", ask)
     result = invoke("checkpoint", "verify", "--bootstrap-servers", "nobody:9092", str(tmp_path))
     assert (result.exit_code, positions) == (0, [{TopicPartition("t", 0): 12}])
-    assert result.stdout.endswith("0 faults, 0 warnings, 1 notes, by its files and the brokers.\n")
+    assert result.stdout.endswith("0 faults, 0 warnings, 1 note, by its files and the brokers.\n")
 
 
 def test_text_of_hostile_files_cannot_move_the_cursor(tmp_path: Path) -> None:

@@ -138,14 +138,14 @@ def _check_marker(expected: Expectation, snapshot: ClusterSnapshot, findings: Fi
         return
     where = expected.sink_id
     if marker is None:
-        if last is not None:
+        if last is not None and expected.is_sink_named:
             text = (
-                f"There is not a commit marker of a sink '{where}': the query does not write exactly once here, or its "
-                "writer has another transactional id or commit topic."
+                "The sink has no commit marker: the query has not written exactly once yet, or its writer has another "
+                "transactional id or commit topic."
             )
             findings.add(Severity.NOTE, "no-marker", where, text)
         return
-    had = f"The sink '{where}' has batch {marker.batch_id}, committed {timestamp_text(marker.committed_at_ms)}"
+    had = f"The sink has batch {marker.batch_id}, committed {timestamp_text(marker.committed_at_ms)}"
     if expected.query_id is not None and marker.query_id != expected.query_id:
         text = (
             f"{had}, of query {marker.query_id}; this checkpoint is of query {expected.query_id}. A restart is refused."

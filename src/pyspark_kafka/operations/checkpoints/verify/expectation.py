@@ -32,6 +32,7 @@ class Expectation:
         topic_ids: the ids of the topics that the query has read, by name.
         sink_id: the transactional id of an exactly-once sink, if the query has one; empty if unknown.
         lanes: the transactions of an exactly-once continuous query; None if it never was one.
+        is_sink_named: whether the caller says that the query has an exactly-once sink; others are looked for as well.
     """
 
     query_id: str | None
@@ -41,6 +42,7 @@ class Expectation:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     sink_id: str = ""
     lanes: LaneRecord | None = None
+    is_sink_named: bool = False
 
     def unfinished_end(self) -> dict[TopicPartition, int]:
         """Return the end of the batch that a restart repeats; empty without such a batch.
@@ -56,12 +58,13 @@ class Expectation:
         return sorted({*self.position, *self.unfinished_end()})
 
 
-def expect(judge: FileJudge, sink_id: str | None = None) -> Expectation:
+def expect(judge: FileJudge, sink_id: str | None = None, *, is_sink_named: bool = False) -> Expectation:
     """Read the expected state of the cluster from a checkpoint; unreadable parts are left out.
 
     Args:
         judge: reads the files.
         sink_id: the transactional id of the query's writer; None: the default, from the query's id.
+        is_sink_named: whether the query is known to write exactly once, also without an id of its own.
     """
     checkpoint, attempt = judge.checkpoint, judge.attempt
     query_id = attempt("metadata", None, checkpoint.query_id)
@@ -78,6 +81,7 @@ def expect(judge: FileJudge, sink_id: str | None = None) -> Expectation:
         topic_ids,
         sink_id or ("" if query_id is None else default_sink_id(query_id)),
         attempt("continuous/transactions", None, checkpoint.lane_record),
+        is_sink_named or sink_id is not None,
     )
 
 

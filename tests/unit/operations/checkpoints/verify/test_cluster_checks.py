@@ -225,8 +225,12 @@ def test_marker_of_another_query_is_a_fault(expected: Expectation, snapshot: Clu
     assert found[:2] == ("fault", "marker-of-another-query")
 
 
-def test_no_marker_is_a_note_if_it_was_looked_for(expected: Expectation, snapshot: ClusterSnapshot) -> None:
-    assert only(expected, replace(snapshot, marker_known=True))[:2] == ("note", "no-marker")
+def test_no_marker_is_a_note_if_the_query_is_said_to_write_exactly_once(
+    expected: Expectation, snapshot: ClusterSnapshot
+) -> None:
+    named = replace(expected, is_sink_named=True)
+    assert only(named, replace(snapshot, marker_known=True))[:2] == ("note", "no-marker")
+    assert judged(expected, replace(snapshot, marker_known=True)) == []
 
 
 def test_open_transaction_is_a_warning(expected: Expectation, snapshot: ClusterSnapshot) -> None:
