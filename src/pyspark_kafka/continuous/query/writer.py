@@ -36,6 +36,7 @@ from pyspark_kafka.continuous.state.versions import MAX_COMMITTED_STATES
 from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.errors import CapabilityError, OptionError
 from pyspark_kafka.spark.metrics.local_bus import session_key
+from pyspark_kafka.spark.processes.process_log import stand_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,6 +162,8 @@ class ContinuousWriter(SparkNames):
                 hint="Call .format(table)." if self._table is None else 'Set .option("checkpointLocation", …).',
             )
         check_session(frame.spark)
+        # The engine runs in this program, whose Python would print its warnings as bare text.
+        stand_in()
         stages = Stages(frame.steps)
         default = default_file_system(frame.spark)
         files = CheckpointFiles(on_default_file_system(location, default))

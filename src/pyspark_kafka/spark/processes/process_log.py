@@ -90,6 +90,8 @@ class StandInHandler(logging.Handler):
 def stand_in(name: str = _PACKAGE) -> StandInHandler:
     """Attach the handler to a logger, if it has none of ours yet, and return it.
 
+    Runs on: wherever `log_as_spark` does, and in a program that runs continuous queries.
+
     Args:
         name: the package's logger, for all lines; or a part of it, which leaves the others as they are.
     """

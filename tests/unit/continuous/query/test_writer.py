@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +29,7 @@ from pyspark_kafka.continuous.query.arguments import interval_ms
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
 from pyspark_kafka.continuous.reports.events import QueryEvents
 from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError
+from pyspark_kafka.spark.processes.process_log import StandInHandler
 
 _NO_SESSION: Any = SimpleNamespace(conf={}, session_id="none")
 
@@ -51,6 +53,17 @@ class WithWordsInOptions(FilesTable, SupportsWrite):
 
     def newWriteBuilder(self, info: LogicalWriteInfo) -> Any:
         raise BuiltError(info.options)
+
+
+def test_warnings_of_the_engine_have_the_form_of_spark_in_a_program_without_logging(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("pyspark_kafka"), "handlers", [])
+    frame = continuous.read(_NO_SESSION).format(WithWordsInOptions()).option("rootPath", "/somewhere").load()
+    writer = frame.writeStream.format(WithWordsInOptions()).option("tasks", 1)
+    with pytest.raises(BuiltError):
+        writer.option("checkpointLocation", str(tmp_path)).start()
+    assert [type(each) for each in logging.getLogger("pyspark_kafka").handlers] == [StandInHandler]
 
 
 def test_tables_find_options_whatever_their_case(tmp_path: Path) -> None:
