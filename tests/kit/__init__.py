@@ -77,6 +77,7 @@
 | random messages of Protobuf, their schemas and evolutions | `protobuf_schemas.py` |
 | random columns that each format can hold | `portable_columns.py` |
 | random documents of JSON for a type, and what they are read as | `json_documents.py` |
+| the types that a page names, and a column as Spark returns it | `typed_page.py` |
 | the differences to `from_json` that a page names | `parity_page.py` |
 | values that other programs wrote, and schemas by id for them | `golden_formats.py` |
 | Kafka's own client, to check against | `independent_client.py` |

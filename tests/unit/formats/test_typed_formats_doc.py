@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2
 from pyspark.sql.pandas.types import from_arrow_type
 
+from kit.typed_page import PAGE, types_of
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.avro.schema import parse_schema
 from pyspark_kafka.formats.json.decoding import JsonDecoder
@@ -19,22 +19,14 @@ from pyspark_kafka.formats.protobuf.descriptors import find_message
 from pyspark_kafka.formats.spark_schema.ddl import parse_ddl
 from pyspark_kafka.typed.arrow_types import spark_has
 
-_PAGE = Path(__file__).parents[3] / "docs" / "typed-formats.md"
 _QUOTED = re.compile(r"`([^`]+)`")
-
-
-def rows(language: str) -> list[tuple[str, str]]:
-    """Return each type of a table with the type of its column."""
-    _, _, table = _PAGE.read_text().partition(f"\n| {language} | Spark |\n")
-    pairs = [line.strip("| ").rsplit(" | ", 1) for line in table.partition("\n\n")[0].splitlines()[1:]]
-    return [(each, _QUOTED.findall(column)[0]) for given, column in pairs for each in _QUOTED.findall(given)]
 
 
 def spark_type(arrow: pa.DataType) -> str:
     return from_arrow_type(arrow).simpleString()
 
 
-@pytest.mark.parametrize(("avro", "column"), rows("Avro"))
+@pytest.mark.parametrize(("avro", "column"), types_of("Avro"))
 def test_type_of_avro_becomes_the_column_that_the_page_names(avro: str, column: str) -> None:
     assert spark_type(spark_has(AvroDecoder(parse_schema(avro)).arrow_type)) == column
 
@@ -64,19 +56,19 @@ def protobuf_column(given: str) -> pa.DataType:
     return ProtobufDecoder(find_message(file_set, "M")).arrow_type[0].type
 
 
-@pytest.mark.parametrize(("protobuf", "column"), rows("Protobuf"))
+@pytest.mark.parametrize(("protobuf", "column"), types_of("Protobuf"))
 def test_type_of_protobuf_becomes_the_column_that_the_page_names(protobuf: str, column: str) -> None:
     assert spark_type(spark_has(protobuf_column(protobuf))) == column
 
 
-@pytest.mark.parametrize(("schema", "column"), rows("JSON Schema"))
+@pytest.mark.parametrize(("schema", "column"), types_of("JSON Schema"))
 def test_type_of_json_schema_becomes_the_column_that_the_page_names(schema: str, column: str) -> None:
     assert spark_type(spark_has(parse_json_schema(schema))) == column
 
 
 def documents() -> list[list[str]]:
     """Return the rows of the table of values in JSON."""
-    _, _, table = _PAGE.read_text().partition("| column | in the document | is read as |\n")
+    _, _, table = PAGE.read_text().partition("| column | in the document | is read as |\n")
     lines = table.partition("\n\n")[0].splitlines()[1:]
     cells = [line.strip("|").split("|") for line in lines if "`null`" not in line]
     # Behind a value in backquotes may stand what it shows.

@@ -234,16 +234,19 @@ def _number_step(found: Primitive, column: pa.Array, path: str) -> Any:
     kind, logical = column.type, found.logical
     minimum, maximum = _BOUNDS[found.name]
     divisor = 1
-    if logical is None or not (pa.types.is_temporal(kind)):
+    if logical is not None and logical.name.startswith("time-"):
+        # What a column of Spark has of a read: microseconds, whatever the unit of the schema is.
+        if not (pa.types.is_time(kind) or pa.types.is_int64(kind)):
+            raise _no_fit(path, f"{found.name} ({logical.name}), which is a bigint of microseconds", kind)
+        numbers = (column.cast(pa.time64("us")) if pa.types.is_time(kind) else column).cast(pa.int64())
+        divisor = 1000 if logical.name == "time-millis" else 1
+        minimum, maximum = 0, _DAY_US // divisor - 1
+    elif logical is None or not pa.types.is_temporal(kind):
         if not pa.types.is_integer(kind) or kind == pa.uint64():
             raise _no_fit(path, found.name, kind)
         numbers = column.cast(pa.int64())
     elif logical.name == "date" and pa.types.is_date(kind):
         numbers = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
-    elif logical.name.startswith("time-") and pa.types.is_time(kind):
-        numbers = column.cast(pa.time64("us")).cast(pa.int64())
-        divisor = 1000 if logical.name == "time-millis" else 1
-        minimum, maximum = 0, _DAY_US // divisor - 1
     elif "timestamp" in logical.name and pa.types.is_timestamp(kind):
         # A time in a zone is an instant; one without is not.
         if (kind.tz is None) is not logical.name.startswith("local"):

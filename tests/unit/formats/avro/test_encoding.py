@@ -38,6 +38,9 @@ def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
         ("string", pa.array(["ä"], pa.large_string()), [b"\x04\xc3\xa4"]),
         (logical("int", "date"), pa.array([dt.date(1970, 1, 2)]), [b"\x02"]),
         (logical("int", "time-millis"), pa.array([dt.time(0, 0, 1)]), [b"\xd0\x0f"]),
+        (logical("int", "time-millis"), pa.array([1_000_000]), [b"\xd0\x0f"]),
+        (logical("long", "time-micros"), pa.array([1]), [b"\x02"]),
+        (logical("long", "timestamp-millis"), pa.array([1]), [b"\x02"]),
         (logical("long", "timestamp-millis"), pa.array([1000], pa.timestamp("us", "UTC")), [b"\x02"]),
         (logical("long", "timestamp-micros"), pa.array([1], pa.timestamp("ms", "UTC")), [b"\xd0\x0f"]),
         (logical("long", "local-timestamp-micros"), pa.array([1], pa.timestamp("us")), [b"\x02"]),
@@ -94,6 +97,10 @@ def test_the_null_of_a_union_is_a_value() -> None:
             r"Row 1 .* field '\[\]': it is null, and the schema has no null there",
         ),
         (logical("long", "timestamp-millis"), pa.array([1], pa.timestamp("us", "UTC")), "parts of a millisecond"),
+        (logical("int", "time-millis"), pa.array([1001]), "field 'value': the time has parts of a millisecond"),
+        (logical("int", "time-millis"), pa.array([86_400_000_000]), "the number is out of the range"),
+        (logical("long", "time-micros"), pa.array([86_400_000_000]), "the number is out of the range"),
+        (logical("long", "time-micros"), pa.array([-1]), "the number is out of the range"),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, pa.array(["B"]), "not a symbol of the schema's enum"),
         ({"type": "fixed", "name": "F", "size": 2}, pa.array([b"abc"]), "not as many bytes as the schema's fixed"),
         (
@@ -119,6 +126,11 @@ def test_a_value_that_does_not_fit_is_named_with_its_row(schema: Any, column: pa
         ("int", pa.array(["a"]), "Column 'value' has the type string, which cannot be written as Avro's int"),
         ("long", pa.array([1], pa.uint64()), "uint64"),
         ("float", pa.array([1.5]), "double, which cannot be written as Avro's float"),
+        (
+            logical("int", "time-millis"),
+            pa.array([1], pa.int32()),
+            r"int32, .* Avro's int \(time-millis\), which is a bigint of microseconds",
+        ),
         (logical("long", "timestamp-micros"), pa.array([1], pa.timestamp("us")), "cannot be written as Avro's long"),
         (
             {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]},
