@@ -1,7 +1,7 @@
-"""Schemas of Avro as values, from their JSON. Pure.
+"""Schemas of Avro as values, from their JSON: types that resolution and the mapping to Arrow can tell apart. Pure.
 
-fastavro parses and checks the JSON, and has the full name of every named type; here it becomes types that resolution
-and the mapping to Arrow can tell apart.
+A schema that Java's parser reads is read, though a part of it may mean nothing: a default is looked at where a reader
+needs it, and a logical type that does not fit its type is ignored.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.errors import MissingDependencyError, SchemaError
+from pyspark_kafka.errors import SchemaError
+from pyspark_kafka.formats.avro.logical_types import Logical, logical_type, nanos_of, scale_of
+from pyspark_kafka.formats.avro.schema_text import load_schema_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,38 +22,32 @@ if TYPE_CHECKING:
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _MAX_DEPTH = 64
 _MAX_JSON = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Logical:
-    """A logical type, such as decimal; only decimals have a precision and a scale."""
-
-    name: str
-    precision: int = 0
-    scale: int = 0
+_MAX_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
     """A type without parts, by the name that Avro has for it.
 
-    `nanos` is the name of a logical type in nanoseconds: no column has them, so that the number is left as it is, and
-    must not be taken for one of another unit.
+    What no column has is left as it is, and keeps its meaning: it must not be taken for another. `nanos` is the name of
+    a logical type in nanoseconds, `scale` the scale of any decimal, also of a valid one.
     """
 
     name: str
     logical: Logical | None = None
     nanos: str = field(default="", repr=False, compare=False)
+    scale: int | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Bytes of a fixed number."""
+    """Bytes of a fixed number; `scale` as in `Primitive`."""
 
     name: str
     size: int
     logical: Logical | None = None
     aliases: tuple[str, ...] = ()
+    scale: int | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,42 +137,27 @@ def parse_schema(text: str, references: Sequence[NamedSchema] = ()) -> Schema:
 
     Raises:
         SchemaError: it is not a schema of Avro, or nests more than 64 types.
-        MissingDependencyError: without the package fastavro.
 
-    Source: Avro 1.12, "Schema Declaration".
+    Source: Avro 1.12, "Schema Declaration"; for what it leaves open, Java's Schema.Parser and ParseContext.
 
     Example:
         >>> parse_schema('{"type": "array", "items": "long"}').root
         Array(items=Primitive(name='long', logical=None))
     """
-    try:
-        import fastavro.schema  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Values in Avro need the Python package 'fastavro', which cannot be imported.",
-            condition="MISSING_DEPENDENCY",
-            hint='Install it on the driver and on the executors: pip install "pyspark-kafka[avro]".',
-            parameters={"package": "fastavro"},
-        ) from error
     size = len(text) + sum(len(each.text) for each in references)
     if size > _MAX_JSON:
         raise invalid_schema(f"it has {size} characters, more than {_MAX_JSON}")
-    known: dict[str, Any] = {}
     named: dict[str, Fixed | Enum | Record] = {}
     for each in (*(reference.text for reference in references), text):
         try:
-            # `"long"` and `long` are both in use.
-            loaded = json.loads(each) if each.lstrip()[:1] in ("{", "[", '"') else each.strip()
-            parsed = fastavro.schema.parse_schema(loaded, known, expand=False, _force=True)
+            root = _SchemaReader(named).read(load_schema_text(each))
         except RecursionError as error:
             raise invalid_schema("it is nested too deeply") from error
         except json.JSONDecodeError as error:
             where = f"at line {error.lineno}, column {error.colno}"
             raise invalid_schema(f"it is not JSON: {error.msg}, {where}", "Correct the JSON of the schema.") from error
-        except Exception as error:
-            # fastavro raises its own errors, and KeyError, TypeError and others on what is not a schema at all.
-            raise invalid_schema(f"{type(error).__name__}: {str(error)[:300]}") from error
-        root = _convert(parsed, named, 0)
+        except ValueError as error:
+            raise invalid_schema(str(error)[:300]) from error
     return Schema(root, named)
 
 
@@ -192,89 +173,140 @@ def invalid_schema(
     )
 
 
-def _convert(parsed: Any, named: dict[str, Fixed | Enum | Record], depth: int) -> Type:
-    if depth > _MAX_DEPTH:
-        raise invalid_schema(f"it nests more than {_MAX_DEPTH} types")
-    if isinstance(parsed, list):
-        return Union(tuple(_convert(branch, named, depth + 1) for branch in parsed))
-    if isinstance(parsed, str):
-        return Primitive(parsed) if parsed in PRIMITIVES else Reference(parsed)
-    kind = parsed["type"]
-    if isinstance(kind, (dict, list)):
-        return _convert(kind, named, depth + 1)
-    if kind in PRIMITIVES:
-        annotation = parsed.get("logicalType")
-        nanos = annotation if kind == "long" and annotation in _NANOS else ""
-        return Primitive(kind, _logical(parsed), nanos)
-    if kind == "array":
-        return Array(_convert(parsed["items"], named, depth + 1))
-    if kind == "map":
-        return Map(_convert(parsed["values"], named, depth + 1))
-    name = parsed.get("name", "")
-    if kind == "fixed":
-        if not isinstance(parsed["size"], int) or parsed["size"] < 0:
-            raise invalid_schema(f"fixed '{name}' has no size")
-        named[name] = Fixed(name, parsed["size"], _logical(parsed, parsed["size"]), _aliases(parsed))
-    elif kind == "enum":
-        named[name] = Enum(name, tuple(parsed["symbols"]), parsed.get("default"), _aliases(parsed))
-    elif kind in ("record", "error"):
-        fields = tuple(_convert_field(one, named, depth + 1) for one in parsed["fields"])
-        named[name] = Record(name, fields, _aliases(parsed))
-    else:
-        return Reference(kind)
-    return named[name]
+class _SchemaReader:
+    """Reads one text, whose named types are added to those of the texts before it."""
+
+    def __init__(self, named: dict[str, Fixed | Enum | Record]) -> None:
+        self._named = named
+        # The names that this text defines: they begin with their definition, so that a record may hold itself.
+        self._own: set[str] = set()
+        self._referred: set[str] = set()
+
+    def read(self, given: Any) -> Type:
+        """Return the type of the whole text."""
+        root = self._type(given, "", 0)
+        lost = min(self._referred - self._named.keys(), default=None)
+        if lost is not None:
+            raise invalid_schema(f"type '{_shown(lost)}' is not defined in it")
+        return root
+
+    def _type(self, given: Any, space: str, depth: int) -> Type:
+        """Return a type within a namespace."""
+        if depth > _MAX_DEPTH:
+            raise invalid_schema(f"it nests more than {_MAX_DEPTH} types")
+        if isinstance(given, list):
+            return Union(tuple(self._type(branch, space, depth + 1) for branch in given))
+        if isinstance(given, str):
+            return Primitive(given) if given in PRIMITIVES else self._reference(given, space)
+        if not isinstance(given, dict) or "type" not in given:
+            raise invalid_schema("a part of it has no type")
+        kind = given["type"]
+        if not isinstance(kind, str):
+            return self._type(kind, space, depth + 1)
+        if kind in PRIMITIVES:
+            return Primitive(kind, logical_type(given), nanos_of(given), scale_of(given))
+        if kind in ("array", "map"):
+            word = "items" if kind == "array" else "values"
+            if word not in given:
+                raise invalid_schema(f"a type {kind} has no {word}")
+            inner = self._type(given[word], space, depth + 1)
+            return Array(inner) if kind == "array" else Map(inner)
+        if kind in ("fixed", "enum", "record", "error"):
+            return self._definition(kind, given, space, depth)
+        return self._reference(kind, space)
+
+    def _reference(self, name: str, space: str) -> Reference:
+        """Return what a name stands for: a type of the namespace, else one without a namespace.
+
+        Source: `find` of Java's ParseContext.
+        """
+        full = _full_name(name, space)
+        if full not in self._own and full not in self._named and (name in self._own or name in self._named):
+            full = name
+        self._referred.add(full)
+        return Reference(full)
+
+    def _definition(self, kind: str, given: dict[str, Any], space: str, depth: int) -> Type:
+        name = given.get("name")
+        if not isinstance(name, str) or not name:
+            raise invalid_schema(f"a type {kind} has no name")
+        own_space = given.get("namespace")
+        name = _full_name(name, own_space if isinstance(own_space, str) else space)
+        before = self._named.pop(name, None) if name in self._own else None
+        if name in self._own and before is None:
+            raise invalid_schema(f"type '{_shown(name)}' is defined within itself")
+        self._own.add(name)
+        if kind == "fixed":
+            size = given.get("size")
+            if not isinstance(size, int) or size < 0:
+                raise invalid_schema(f"fixed '{_shown(name)}' has no size")
+            made: Fixed | Enum | Record = Fixed(name, size, logical_type(given, size), _aliases(given), scale_of(given))
+        elif kind == "enum":
+            made = _enum(name, given)
+        else:
+            made = self._record(name, given, depth)
+        if before is not None and _outline(made) != _outline(before):
+            raise invalid_schema(f"type '{_shown(name)}' is defined twice, and not alike")
+        self._named[name] = made
+        return made
+
+    def _record(self, name: str, given: dict[str, Any], depth: int) -> Record:
+        space = name.rpartition(".")[0]
+        fields: dict[str, Field] = {}
+        listed: Any = given.get("fields", [])
+        for each in listed if isinstance(listed, list) else [{}]:
+            own = each.get("name") if isinstance(each, dict) else None
+            if not isinstance(own, str) or "type" not in each:
+                raise invalid_schema(f"a field of record '{_shown(name)}' has no name or no type")
+            if own in fields:
+                raise invalid_schema(f"record '{_shown(name)}' has two fields '{_shown(own)}'")
+            kind = self._type(each["type"], space, depth + 1)
+            fields[own] = Field(own, kind, _aliases(each), "default" in each, each.get("default"))
+        return Record(name, tuple(fields.values()), _aliases(given))
 
 
-def _aliases(parsed: dict[str, Any]) -> tuple[str, ...]:
-    # fastavro checks only the aliases of fields.
-    found = parsed.get("aliases")
+def _full_name(name: str, space: str) -> str:
+    """Return the name with its namespace; a name with a dot has one of its own, which is none if it is empty."""
+    if "." in name:
+        return name.removeprefix(".")
+    return f"{space}.{name}" if space else name
+
+
+def _enum(name: str, given: dict[str, Any]) -> Enum:
+    symbols = given.get("symbols")
+    if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
+        raise invalid_schema(f"enum '{_shown(name)}' has no list of symbols")
+    if len(set(symbols)) != len(symbols):
+        raise invalid_schema(f"enum '{_shown(name)}' has a symbol twice")
+    default = given.get("default")
+    # Without a meaning, as a default that does not fit its field.
+    return Enum(name, tuple(symbols), default if default in symbols else None, _aliases(given))
+
+
+def _aliases(given: dict[str, Any]) -> tuple[str, ...]:
+    found = given.get("aliases")
     return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
 
-def _convert_field(parsed: Any, named: dict[str, Fixed | Enum | Record], depth: int) -> Field:
-    return Field(
-        parsed["name"],
-        _convert(parsed["type"], named, depth),
-        tuple(parsed.get("aliases", ())),
-        "default" in parsed,
-        parsed.get("default"),
-    )
+def _outline(given: Type) -> Any:
+    """Return what makes a type another one: in it, named types by their names, as each is compared itself."""
+    if isinstance(given, Record):
+        fields = [(each.name, _inner(each.type), each.aliases, each.has_default, each.default) for each in given.fields]
+        return given.name, fields, given.aliases
+    if isinstance(given, Fixed):
+        return given, given.scale
+    return given
 
 
-# The types that a logical type may annotate; on another it has no meaning, and is ignored as the specification says.
-_ANNOTATES = {
-    "decimal": ("bytes", "fixed"),
-    "uuid": ("string", "fixed"),
-    "date": ("int",),
-    "time-millis": ("int",),
-    "time-micros": ("long",),
-    "timestamp-millis": ("long",),
-    "timestamp-micros": ("long",),
-    "local-timestamp-millis": ("long",),
-    "local-timestamp-micros": ("long",),
-}
-
-_NANOS = ("timestamp-nanos", "local-timestamp-nanos")
+def _inner(given: Type) -> Any:
+    if isinstance(given, (Record, Enum, Fixed, Reference)):
+        return given.name
+    if isinstance(given, Array):
+        return "array", _inner(given.items)
+    if isinstance(given, Map):
+        return "map", _inner(given.values)
+    return [*map(_inner, given.branches)] if isinstance(given, Union) else (given, given.nanos, given.scale)
 
 
-def _logical(parsed: dict[str, Any], size: int | None = None) -> Logical | None:
-    name = parsed.get("logicalType")
-    if parsed["type"] not in _ANNOTATES.get(str(name), ()):
-        return None
-    if name == "uuid" and size not in (None, 16):
-        return None
-    if name != "decimal":
-        return Logical(str(name))
-    precision, scale = parsed.get("precision"), parsed.get("scale", 0)
-    if not isinstance(precision, int) or not isinstance(scale, int):
-        return None
-    # An invalid decimal stays bytes, and so does a decimal of more digits than Arrow and Spark have.
-    if not 0 < precision <= 38 or not 0 <= scale <= precision:
-        return None
-    if size is not None and precision > _max_digits(size):
-        return None
-    return Logical("decimal", precision, scale)
-
-
-def _max_digits(size: int) -> int:
-    return len(str(2 ** (8 * min(size, 64) - 1) - 1)) - 1 if size else 0
+def _shown(name: str) -> str:
+    return name if len(name) <= _MAX_SHOWN else f"{name[:_MAX_SHOWN]}…"

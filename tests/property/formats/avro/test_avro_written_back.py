@@ -28,7 +28,7 @@ _TYPES = [json.loads(avro) for avro, _ in types_of("Avro")]
 _OTHER_TYPES = [
     {"type": "fixed", "name": "f", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 9},
     {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 0},
-    {"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 2},
+    {"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 127},
     {"type": "long", "logicalType": "local-timestamp-nanos"},
     {"type": "fixed", "name": "f", "size": 16, "logicalType": "uuid"},
 ]
@@ -61,13 +61,13 @@ def values_of(schema: Any) -> st.SearchStrategy[Any]:
         return st.lists(values_of(words["items"]), max_size=3)
     if kind == "map":
         return st.dictionaries(st.text(max_size=3), values_of(words["values"]), max_size=3)
-    if logical == "decimal" and words["precision"] <= 38:
+    if logical == "decimal" and words["scale"] <= words["precision"] <= 38:
         most = 10 ** words["precision"] - 1
         return st.integers(-most, most).map(lambda number: two_complement(number, words.get("size")))
     if logical == "uuid" and kind == "string":
         return st.uuids().map(str)
     size = 31 if kind == "int" else 63
-    numbers = _RANGES.get(logical, (-(1 << size), (1 << size) - 1))
+    numbers = _RANGES.get(str(logical), (-(1 << size), (1 << size) - 1))
     plain: dict[str, st.SearchStrategy[Any]] = {
         "null": st.none(),
         "boolean": st.booleans(),
