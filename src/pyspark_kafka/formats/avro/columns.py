@@ -87,7 +87,8 @@ def branches_of(schema: Schema, given: Type) -> tuple[Type, ...] | None:
     others = tuple(branch for branch in found.branches if schema.resolve(branch) != Primitive("null"))
     plain = frozenset(branch.name for branch in others if isinstance(branch, Primitive) and branch.logical is None)
     if len(others) == 2 and plain in _NUMBERS:
-        return (Primitive(_NUMBERS[plain]),)
+        # As it is: a number of nanoseconds has a unit, though no column has it.
+        return tuple(branch for branch in others if schema.resolve(branch) == Primitive(_NUMBERS[plain]))
     return others
 
 

@@ -18,7 +18,6 @@ from pyspark_kafka.formats.avro.schema import (
     Array,
     Enum,
     Fixed,
-    Logical,
     Map,
     Primitive,
     Record,
@@ -135,9 +134,10 @@ class _Resolution:
         ranks = [_likeness(found, self._reader.resolve(branch)) for branch in branches]
         order = sorted(range(len(branches)), key=ranks.__getitem__)
         best = min(ranks, default=_UNLIKE)
-        if isinstance(found, (Record, Enum, Fixed)) and best <= _SAME_ALIAS:
-            # A record of another name would take its values, too, if all its fields have defaults. A name in another
-            # namespace may be the name of another type, and is only tried first.
+        if best <= _SAME_ALIAS:
+            # Another type might take its values, too, and change their meaning: a record whose fields all have
+            # defaults, a string the bytes of a decimal of another scale. A name in another namespace may be the name
+            # of another type, and is only tried first.
             order = [number for number in order if ranks[number] == best]
         for number in order:
             step = self._branch(found, branches[number], column.children[number], path)
@@ -169,8 +169,8 @@ class _Resolution:
                 raise _mismatch(
                     path, f"{_name(found)} of {found.size} bytes", f"{_name(target)} of {target.size} bytes"
                 )
+            _check_scales(found, target, path)
             if target.logical is not None and target.logical.name == "decimal":
-                _check_decimals(found.logical, target.logical, path)
                 return reading.ReadDecimal(column.builder, found.size)
             return reading.ReadFixed(column.builder, found.size)
         if isinstance(found, Primitive) and isinstance(target, Primitive):
@@ -284,8 +284,8 @@ def _primitive_step(found: Primitive, target: Primitive, column: AvroColumn, pat
     reading, builder = _variant.kernel.reading, column.builder
     if found.name != target.name and target.name not in _PROMOTIONS.get(found.name, ()):
         raise _mismatch(path, _name(found), _name(target))
+    _check_scales(found, target, path)
     if target.logical is not None and target.logical.name == "decimal":
-        _check_decimals(found.logical, target.logical, path)
         return reading.ReadDecimal(builder, -1)
     if found.name in ("int", "long"):
         _check_units(found, target, path)
@@ -319,9 +319,9 @@ def _enum_step(found: Enum, target: Enum, column: AvroColumn, path: str) -> Any:
     return _variant.kernel.reading.ReadEnum(column.builder, numbers)
 
 
-def _check_decimals(found: Logical | None, target: Logical, path: str) -> None:
-    # Numbers of another scale would be read as if they were of this one.
-    if found is not None and found.name == "decimal" and found.scale != target.scale:
+def _check_scales(found: Primitive | Fixed, target: Primitive | Fixed, path: str) -> None:
+    # Numbers of another scale would be read as if they were of this one, also where both are bytes.
+    if found.scale is not None and target.scale is not None and found.scale != target.scale:
         raise _mismatch(path, f"a decimal of scale {found.scale}", f"one of scale {target.scale}")
 
 

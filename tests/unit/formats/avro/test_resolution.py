@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import fastavro
@@ -150,3 +151,84 @@ def test_an_enum_or_fixed_of_another_name_is_refused(writer: Any, reader: Any) -
         decoder(writer, reader)
     with pytest.raises(fastavro.read.SchemaResolutionError):
         oracle(b"\0", writer, reader)
+
+
+def decimal(precision: Any, scale: Any, kind: str = "bytes", **words: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": "decimal", "precision": precision, "scale": scale, **words}
+
+
+def in_fixed(precision: Any, scale: Any) -> dict[str, Any]:
+    return decimal(precision, scale, "fixed", name="F", size=2)
+
+
+SCALES = [
+    (decimal(10, 2), decimal(12, 4)),
+    (decimal(64, 2), decimal(12, 4)),
+    (decimal(12, 4), decimal(64, 2)),
+    (decimal(64, 4), decimal(64, 2)),
+    (decimal(64, 127), decimal(38, 2)),
+    (decimal(64, -127), decimal(38, 2)),
+    (decimal("64", 2), decimal(12, 4)),
+    (in_fixed(64, 2), in_fixed(4, 0)),
+    (in_fixed(64, 2), in_fixed(64, 3)),
+]
+AROUND: dict[str, Callable[[Any], Any]] = {
+    "alone": lambda kind: kind,
+    "nullable": lambda kind: ["null", kind],
+    "in a list": lambda kind: {"type": "array", "items": kind},
+    "in a map": lambda kind: {"type": "map", "values": kind},
+    "in a union": lambda kind: ["string", "null", kind, "int"],
+    "in a record": lambda kind: record("R", a={"type": kind}),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize(("written", "wanted"), SCALES)
+def test_decimals_of_two_scales_are_never_one_column(written: Any, wanted: Any, around: str) -> None:
+    place = AROUND[around]
+    scales = f"a decimal of scale {written['scale']}, the reader wants one of scale {wanted['scale']}"
+    values = {"nullable": [b"\x02\x02\x05", b"\x00"], "in a union": [b"\x04\x02\x05", b"\x02"]}
+    if around in values:
+        # Only the values of this branch are bad.
+        found = decoder(place(written), place(wanted)).decode(pa.array(values[around]))
+        assert [each.row for each in found.bad] == [0]
+        return
+    with pytest.raises(SchemaError, match=scales):
+        decoder(place(written), place(wanted))
+
+
+def test_decimals_of_one_scale_and_plain_bytes_are_read() -> None:
+    five = b"\x04\x01\xf4"
+    assert str(read(five, decimal(64, 2), decimal(38, 2))) == "5.00"
+    assert str(read(five, "bytes", decimal(38, 2))) == "5.00"
+    assert read(five, decimal(10, 2), "bytes") == b"\x01\xf4"
+    assert read(five, decimal(10, 2), decimal(64, 2)) == b"\x01\xf4"
+
+
+def test_default_of_a_decimal_has_the_scale_of_its_reader() -> None:
+    wanted = record("R", d={"type": decimal(64, 2), "default": "\x01"}, e={"type": decimal(9, 2), "default": "\x05"})
+    assert str(read(b"", record("R"), wanted)["e"]) == "0.05"
+
+
+def test_nanoseconds_beside_an_int_in_a_union_keep_their_unit() -> None:
+    nanos = {"type": "long", "logicalType": "timestamp-nanos"}
+    found = decoder(["int", {"type": "long", "logicalType": "timestamp-micros"}], ["int", nanos])
+    column, bad = found.decode(pa.array([b"\x00\x02", b"\x02\x02"]))
+    assert column.to_pylist() == [1, None]
+    assert [each.row for each in bad] == [1]
+
+
+def test_branch_of_the_same_type_and_another_unit_leaves_none_to_be_promoted_to() -> None:
+    written = {"type": "long", "logicalType": "timestamp-micros"}
+    with pytest.raises(SchemaError, match="the reader wants long or double"):
+        decoder(written, [{"type": "long", "logicalType": "timestamp-nanos"}, "double"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"), [("string", None), ("double", "x"), ({"type": "map", "values": "int"}, []), ("int", 0.5)]
+)
+def test_default_that_does_not_fit_is_refused_where_it_is_needed(kind: Any, default: Any) -> None:
+    wanted = record("R", a={"type": kind, "default": default})
+    decoder(record("R", a={"type": kind}), wanted)
+    with pytest.raises(SchemaError, match="whose default does not fit its type"):
+        decoder(record("R"), wanted)
