@@ -102,7 +102,13 @@ def test_json_ids_are_reported_and_not_looked_up() -> None:
 
 def test_avro_is_read_with_the_writers_schema_of_each_value() -> None:
     registry = Registry(
-        {1: avro(field("a", "int")), 2: READER, 3: avro(field("b", "string")), 4: RegisteredSchema("JSON", "{}")}
+        {
+            1: avro(field("a", "int")),
+            2: READER,
+            3: avro(field("b", "string")),
+            4: RegisteredSchema("JSON", "{}"),
+            5: avro(field("a", "Missing")),
+        }
     )
     decoder = ColumnDecoder(ColumnFormat("avro", "confluent", AB, READER), registry)
     values = [
@@ -112,9 +118,10 @@ def test_avro_is_read_with_the_writers_schema_of_each_value() -> None:
         None,
         b"\0\0\0\0\x09\x02",
         b"\0\0\0\0\4{}",
+        b"\0\0\0\0\5\x02",
     ]
     found = decode(decoder, *values)
-    assert found.column.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}, None, None, None, None]
+    assert found.column.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}, None, None, None, None, None]
     assert found.bad == [
         BadValue(
             2,
@@ -124,13 +131,14 @@ def test_avro_is_read_with_the_writers_schema_of_each_value() -> None:
         ),
         BadValue(4, Reason.SCHEMA_ID_NOT_FOUND, "its schema 9 is not in the registry"),
         BadValue(5, Reason.RESOLUTION_FAILED, "its schema 4 is a schema of JSON, not of Avro"),
+        BadValue(6, Reason.RESOLUTION_FAILED, "its schema 5 cannot be parsed: type 'Missing' is not defined in it"),
     ]
     assert found.schema_ids is not None
-    assert found.schema_ids.to_pylist() == ["1", "2", "3", None, "9", "4"]
-    assert sorted(map(int, registry.asked)) == [1, 2, 3, 4, 9]
+    assert found.schema_ids.to_pylist() == ["1", "2", "3", None, "9", "4", "5"]
+    assert sorted(map(int, registry.asked)) == [1, 2, 3, 4, 5, 9]
     # Only what the registry may have by now is asked again.
     assert decode(decoder, *values).bad == found.bad
-    assert sorted(map(int, registry.asked)) == [1, 2, 3, 4, 9, 9]
+    assert sorted(map(int, registry.asked)) == [1, 2, 3, 4, 5, 9, 9]
 
 
 def test_avro_without_a_registry_is_of_the_readers_schema() -> None:

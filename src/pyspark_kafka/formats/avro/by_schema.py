@@ -35,7 +35,11 @@ def build_decoder(writer: RegisteredSchema, reader: Schema, wanted: pa.DataType)
     if writer.kind != "AVRO":
         raise UnknownSchemaError(f"is a schema of {writer.kind}, not of Avro", Reason.RESOLUTION_FAILED)
     try:
-        return AvroDecoder(read_schema(writer), reader, wanted)
+        written = read_schema(writer)
+    except SchemaError as error:
+        raise UnknownSchemaError(f"cannot be parsed: {error.parameters['reason']}", Reason.RESOLUTION_FAILED) from error
+    try:
+        return AvroDecoder(written, reader, wanted)
     except SchemaError as error:
         path = error.parameters.get("path")
         place = f" at '{path}'" if path else ""
