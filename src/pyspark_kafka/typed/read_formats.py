@@ -209,4 +209,16 @@ def _plan_side(
     if schema is None and options.schema is not None:
         columns = read_given_columns(f"{side}Schema", options.schema, columns_of_text)
         return json_column(side, options, columns, None)
-    return column_of_schema(side, options, schema or find_schema(side, options, default, ask), max_depth)
+    found = schema or find_schema(side, options, default, ask)
+    try:
+        return column_of_schema(side, options, found, max_depth)
+    except SchemaError as error:
+        # Values have schemas of their writers, too.
+        raise error.located(f"The reader schema of the {side}s, {_origin(side, found)}") from error
+
+
+def _origin(side: str, schema: RegisteredSchema) -> str:
+    """Return where a schema is from."""
+    if schema.subject is None:
+        return f"of option '{side}Schema'"
+    return f"subject '{schema.subject}'" + ("" if schema.version is None else f", version {schema.version}")

@@ -276,6 +276,18 @@ def test_schema_that_is_no_column_is_refused(name: str, schema: str, expected: s
     assert expected in str(caught.value)
 
 
+@pytest.mark.parametrize(("name", "kind"), [("avro", "AVRO"), ("json", "JSON"), ("protobuf", "PROTOBUF")])
+def test_schema_that_is_no_column_is_named_with_its_origin(name: Any, kind: Any) -> None:
+    asked = registry(t_value=RegisteredSchema(kind, "{"))
+    options = TypedReadOptions(value=FormatOptions(name, "confluent"), registry=URL)
+    with pytest.raises(
+        SchemaError, match=r"The reader schema of the values, subject 't-value', version 3: The .* cannot"
+    ):
+        plan_read(options, "t", asked)
+    with pytest.raises(SchemaError, match=r"The reader schema of the keys, of option 'keySchema': The .* cannot"):
+        plan_read(TypedReadOptions(key=FormatOptions(name, "none", "{")), "t")
+
+
 def test_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     large = tmp_path / "large"
     large.write_bytes(b" " * ((4 << 20) + 1))
