@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_kafka.errors import MissingDependencyError, RecordError, SchemaError
+from pyspark_kafka.errors import MissingDependencyError, RecordError
+from pyspark_kafka.formats.json.plain_types import plain_type
 from pyspark_kafka.formats.json.time_patterns import NO_PATTERNS
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 # The member that a value which is not an object is written in, and taken out of.
 _ONLY = "v"
-# What JSON has no form for.
-_UNKNOWN = (pa.types.is_duration, pa.types.is_interval, pa.types.is_union, pa.types.is_null)
 _WIDE = 64
 _DAY = 86400
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -52,10 +51,10 @@ class JsonEncoder:
             SchemaError: it has a type that JSON has no form for.
             MissingDependencyError: without the package arro3-io.
         """
-        _check(arrow_type, "")
-        self._is_object = pa.types.is_struct(arrow_type)
+        self._type = plain_type(arrow_type)
+        self._is_object = pa.types.is_struct(self._type)
         self._times = times
-        self._has_texts = _needs_texts(arrow_type, times)
+        self._has_texts = _needs_texts(self._type, times)
         self._write = _writer()
 
     def encode(self, column: pa.Array, prefix: bytes = b"") -> pa.Array:
@@ -72,6 +71,8 @@ class JsonEncoder:
             RecordError: a number is not finite, or a date or time out of range, which JSON has no form for; it names
                 the field and, unless the value is within a list or a map, the row.
         """
+        if column.type != self._type:
+            column = column.cast(self._type)
         _refuse_unwritable(column, "")
         present = column.drop_null() if column.null_count else column
         if len(present) == 0:
@@ -110,28 +111,6 @@ def _writer() -> Callable[..., Any]:
         ) from error
     found: Callable[..., Any] = arro3.io.write_ndjson
     return found
-
-
-def _no_form(path: str, found: pa.DataType) -> SchemaError:
-    return SchemaError(
-        f"Column '{path}' has the type {found}, which JSON has no form for.",
-        condition="SCHEMA_COLUMN_MISMATCH",
-        hint="Cast the column.",
-        parameters={"column": path, "found": found},
-    )
-
-
-def _check(given: pa.DataType, path: str) -> None:
-    if any(is_unknown(given) for is_unknown in _UNKNOWN):
-        raise _no_form(path or "value", given)
-    for number in range(given.num_fields):
-        each = given.field(number)
-        if pa.types.is_struct(given):
-            _check(each.type, f"{path}.{each.name}" if path else each.name)
-        else:
-            _check(each.type, f"{path}[]" if pa.types.is_list(given) else path)
-    if pa.types.is_map(given) and not (_is_text(given.key_type) or pa.types.is_integer(given.key_type)):
-        raise _no_form(f"{path}[key]", given.key_type)
 
 
 def _is_text(given: pa.DataType) -> bool:
