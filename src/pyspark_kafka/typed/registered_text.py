@@ -38,10 +38,11 @@ def registrable(schema: RegisteredSchema) -> RegisteredSchema:
         return schema
     from google.protobuf import descriptor_pb2  # noqa: PLC0415 - of Protobuf only
 
+    from pyspark_kafka.formats.protobuf.known_files import is_known  # noqa: PLC0415 - as above
     from pyspark_kafka.formats.protobuf.proto_text import read_file_set  # noqa: PLC0415 - as above
 
     files = descriptor_pb2.FileDescriptorSet.FromString(read_file_set(schema)).file
-    own = [each for each in files if not each.name.startswith("google/protobuf/")]
+    own = [each for each in files if not is_known(each.name)]
     if len(own) != 1:
         raise SchemaError(
             f"The Protobuf schema cannot be looked up in a registry: it has {len(own)} files, and each is a schema of "

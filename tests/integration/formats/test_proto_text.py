@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import base64
+import pickle
+import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2
 
 from pyspark_kafka.errors import MissingDependencyError, SchemaError, SetupError
+from pyspark_kafka.formats.column_decoder import ColumnDecoder
+from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.protobuf import proto_text
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message
 from pyspark_kafka.formats.protobuf.proto_text import read_file_set
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
+from pyspark_kafka.options import FormatOptions
+from pyspark_kafka.typed.column_formats import column_of_schema
+from pyspark_kafka.typed.registered_text import encodable
 
 INNER = 'syntax = "proto3"; package b; message Inner { int64 id = 1; }'
 OUTER = (
@@ -80,6 +89,125 @@ def test_files_that_registries_know_are_found() -> None:
     assert [each.name for each in find_message(data).fields] == ["id", "price"]
 
 
+OPTIONS = """
+syntax = "proto3"; package o; import "google/protobuf/descriptor.proto";
+extend google.protobuf.FileOptions { string file = 50001; }
+extend google.protobuf.MessageOptions { Rule message = 50001; }
+extend google.protobuf.FieldOptions { Rule field = 50001; repeated int32 more = 50002; }
+extend google.protobuf.OneofOptions { bool one = 50001; }
+extend google.protobuf.EnumOptions { bool kind = 50001; }
+extend google.protobuf.EnumValueOptions { string name = 50001; }
+extend google.protobuf.ServiceOptions { string service = 50001; }
+extend google.protobuf.MethodOptions { string method = 50001; }
+message Rule { string text = 1; int64 min = 2; }
+"""
+OPTED = """
+syntax = "proto3"; package m; import "o.proto"; option (o.file) = "f";
+message M {
+  option (o.message) = {text: "m"};
+  int64 id = 1 [(o.field).min = 5, (o.more) = 1, (o.more) = 2, deprecated = true];
+  oneof choice { option (o.one) = true; string a = 2 [(o.field) = {text: "]"}]; int64 b = 3; }
+  Kind kind = 4;
+}
+enum Kind { option (o.kind) = true; NONE = 0 [(o.name) = "none"]; SOME = 1; }
+service S { option (o.service) = "s"; rpc Ask(M) returns (M) { option (o.method) = "m"; } }
+"""
+OPTION_FILES = (NamedSchema("o.proto", OPTIONS),)
+
+
+def forms_of_a_schema_with_options() -> dict[str, RegisteredSchema]:
+    data = file_set(OPTED, OPTION_FILES)
+    files = descriptor_pb2.FileDescriptorSet.FromString(data).file
+    own = {each.name: in_base64(each) for each in files}
+    # As buf builds a set: with a field of its own in each file.
+    image = descriptor_pb2.FileDescriptorSet(file=files)
+    for each in image.file:
+        each.MergeFromString(b"\xd2\xf6\x03\x02\x08\x01")
+    assert in_base64(image) != base64.b64encode(data).decode()
+    return {
+        "text": RegisteredSchema("PROTOBUF", OPTED, OPTION_FILES),
+        "text alone": RegisteredSchema("PROTOBUF", OPTED),
+        "set": RegisteredSchema("PROTOBUF", base64.b64encode(data).decode()),
+        "set of another tool": RegisteredSchema("PROTOBUF", in_base64(image)),
+        "set alone": RegisteredSchema("PROTOBUF", in_base64(descriptor_pb2.FileDescriptorSet(file=files[-1:]))),
+        "files": RegisteredSchema("PROTOBUF", own["schema.proto"], (NamedSchema("o.proto", own["o.proto"]),)),
+        "file alone": RegisteredSchema("PROTOBUF", own["schema.proto"]),
+    }
+
+
+FORMS = ("text", "set", "set of another tool", "files")
+WITHOUT_THEIR_FILE = (
+    "text alone",
+    "set alone",
+    "file alone",
+)
+
+
+@pytest.mark.parametrize("form", [*FORMS, *WITHOUT_THEIR_FILE])
+def test_options_of_a_schema_change_no_value(form: str) -> None:
+    schema = forms_of_a_schema_with_options()[form]
+    options = FormatOptions("protobuf", "none", message="m.M")
+    # As it comes to a task.
+    column = pickle.loads(pickle.dumps(column_of_schema("value", options, schema)))  # noqa: S301
+    values = [b"\x08\x05\x12\x01x\x20\x01", b"", None]
+    read = ColumnDecoder(column, None).decode(pa.array(values, pa.binary()))
+    assert read.column.to_pylist() == [
+        {"id": 5, "a": "x", "b": None, "kind": "SOME"},
+        {"id": 0, "a": None, "b": None, "kind": "NONE"},
+        None,
+    ]
+    assert ColumnEncoder(replace(column, schema=encodable(schema))).encode(read.column).to_pylist() == values
+
+
+def test_a_task_reads_a_schema_whose_options_the_driver_alone_knows() -> None:
+    """The modules with the options of Confluent make them known to a whole process."""
+    pytest.importorskip("confluent_kafka.schema_registry")
+    text = (
+        'syntax = "proto3"; import "confluent/meta.proto"; '
+        'message M { int64 id = 1 [(confluent.field_meta) = {params: [{key: "connect.type", value: "int16"}]}]; }'
+    )
+    column = column_of_schema("value", FormatOptions("protobuf", "none"), RegisteredSchema("PROTOBUF", text))
+    program = (
+        "import pickle, sys, pyarrow as pa; from pyspark_kafka.formats.column_decoder import ColumnDecoder; "
+        "column = pickle.load(sys.stdin.buffer); values = pa.array([b'\\x08\\x05']); "
+        "print(ColumnDecoder(column, None).decode(values).column.to_pylist(), 'confluent_kafka' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], input=pickle.dumps(column), capture_output=True, check=True)
+    assert done.stdout.decode().split() == ["[{'id':", "5}]", "False"]
+
+
+@pytest.mark.parametrize(
+    ("imports", "field", "expected"),
+    [
+        ("google/type/postal_address.proto", "google.type.PostalAddress", "region_code"),
+        ("google/type/color.proto", "google.type.Color", "red"),
+        ("google/type/datetime.proto", "google.type.DateTime", "hours"),
+        ("confluent/type/variant.proto", "confluent.type.Variant", "metadata"),
+        ("confluent/types/decimal.proto", "confluent.type.Decimal", "scale"),
+    ],
+)
+def test_a_file_that_registries_know_needs_no_reference_in_any_form(imports: str, field: str, expected: str) -> None:
+    pytest.importorskip("confluent_kafka.schema_registry")
+    text = f'syntax = "proto3"; import "{imports}"; message M {{ {field} f = 1; }}'
+    data = file_set(text)
+    own = descriptor_pb2.FileDescriptorSet.FromString(data).file[-1]
+    for form in (text, in_base64(own), base64.b64encode(data).decode()):
+        message = find_message(file_set(form)).fields_by_name["f"].message_type
+        assert expected in {each.name for each in message.fields}
+
+
+@pytest.mark.parametrize("form", ["text", "file", "set"])
+def test_a_type_of_a_file_that_is_missing_is_refused_with_its_name(form: str) -> None:
+    text = 'syntax = "proto3"; import "a/b.proto"; message M { a.B b = 1 [(a.o) = 5]; }'
+    if form != "text":
+        given = NamedSchema("a/b.proto", 'syntax = "proto3"; package a; message B {}')
+        own = descriptor_pb2.FileDescriptorSet.FromString(file_set(text.replace("[(a.o) = 5]", ""), (given,))).file[-1]
+        text = in_base64(own if form == "file" else descriptor_pb2.FileDescriptorSet(file=[own]))
+    with pytest.raises(SchemaError, match=r"'?a/b\.proto'?(: File not found|, which it lacks: .*a\.B)") as caught:
+        find_message(file_set(text))
+    assert "--include_imports" in caught.value.hint
+
+
 def test_a_set_of_descriptors_is_taken_as_it_is() -> None:
     data = file_set(OUTER, REFERENCES)
     text = base64.b64encode(data).decode()
@@ -108,6 +236,7 @@ def test_a_descriptor_without_a_name_has_one_of_its_own() -> None:
         ("messag A {}", "schema.proto:1:1: Expected top-level statement"),
         ('syntax = "proto3"; message A { B b = 1; }', '"B" is not defined'),
         (OUTER, "b/inner.proto: File not found"),
+        ('syntax = "proto3"; import "o.proto"; message A { B b = 1 [(o.p) = 1]; }', "o.proto: File not found"),
         ('syntax = "proto3"; import "/etc/passwd"; message A {}', "/etc/passwd"),
         ('syntax = "proto3"; import "../x.proto"; message A {}', "x.proto"),
         ("x", "it is neither the text of a .proto file, nor Base64"),

@@ -15,6 +15,7 @@ from kit.protobuf_schema import file_set
 from pyspark_kafka.errors import OptionError, RegistryError, SchemaError
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.column_format import ColumnFormat
+from pyspark_kafka.formats.protobuf.known_files import known_files
 from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, UnknownSchemaError
 from pyspark_kafka.options import FormatOptions, RegistryOptions, TypedWriteOptions
 from pyspark_kafka.typed.write_formats import WriteFormats, plan_write, typed_columns
@@ -285,6 +286,14 @@ def test_a_descriptor_of_protobuf_is_looked_up_as_one_file() -> None:
     one = base64.b64encode(raw.file[0].SerializeToString()).decode()
     registry = MemoryRegistry(t_value=[registered(one, "PROTOBUF")])
     given = FormatOptions("protobuf", "confluent", base64.b64encode(raw.SerializeToString()).decode())
+    found = plan(options(given), registry, value=pa.struct([("x", pa.float64())])).value
+    assert found is not None
+    assert found.schema is not None
+    assert found.schema.schema_id == 7
+    # Files that the registry knows are no references.
+    known = known_files(["google/type/money.proto", "google/protobuf/duration.proto"])
+    more = type(raw)(file=[*known, *raw.file])
+    given = replace(given, schema=base64.b64encode(more.SerializeToString()).decode())
     found = plan(options(given), registry, value=pa.struct([("x", pa.float64())])).value
     assert found is not None
     assert found.schema is not None

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_kafka.errors import MissingDependencyError, SchemaError, listed
+from pyspark_kafka.formats.protobuf.known_files import known_files
 from pyspark_kafka.formats.protobuf.recursive_messages import unroll_message
 
 _MAX_BYTES = 4 << 20
-_WELL_KNOWN = "google/protobuf/"
 # Messages that are used repeatedly make columns much larger than their text; ptars ends the process by then.
 _MAX_PARTS = 20_000
 # 16 bytes each.
@@ -37,7 +37,7 @@ def find_message(file_set: bytes, name: str | None = None) -> Any:
 
     Args:
         file_set: a serialized FileDescriptorSet, each file after its imports, as `protoc --descriptor_set_out
-            --include_imports` writes it. Google's well-known types may be left out.
+            --include_imports` writes it. Files that registries know may be left out, and files that only options need.
         name: the full name of the message; None: the first of the last file.
 
     Raises:
@@ -51,15 +51,16 @@ def find_message(file_set: bytes, name: str | None = None) -> Any:
     if len(file_set) > _MAX_BYTES:
         raise _invalid(f"it has {len(file_set)} bytes, more than {_MAX_BYTES}")
     pool = descriptor_pool.DescriptorPool()
-    last = ""
+    last, missing = "", list[str]()
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(file_set).file
         given = {each.name for each in files}
-        for each in files:
-            for imported in each.dependency:
-                if imported.startswith(_WELL_KNOWN) and imported not in given:
-                    given.add(imported)
-                    _add_well_known(pool, imported)
+        imported = {path for each in files for path in each.dependency} - given
+        known = known_files(imported, given) if imported else []
+        # What only options need may be missing: a registry leaves it out.
+        missing = sorted(imported - {each.name for each in known})
+        stubs = [descriptor_pb2.FileDescriptorProto(name=path, syntax="proto3") for path in missing]
+        for each in (*known, *stubs, *files):
             pool.Add(each)
             last = each.name
         if name is not None:
@@ -68,7 +69,8 @@ def find_message(file_set: bytes, name: str | None = None) -> Any:
     except SchemaError:
         raise
     except (TypeError, ValueError, RecursionError, UnicodeError) as error:
-        raise _invalid(str(error)[:300]) from error
+        lacks = f"it imports {listed(missing, lambda each: repr(each[:100]))}, which it lacks: " if missing else ""
+        raise _invalid(f"{lacks}{str(error)[:300]}") from error
     except Exception as error:
         # DecodeError is an error of its own in protobuf.
         raise _invalid(f"{type(error).__name__}: {str(error)[:300]}") from error
@@ -132,27 +134,6 @@ def sorted_messages(file: Any) -> list[Any]:
         found.append(each)
         left += each.nested_types
     return sorted(found, key=lambda each: str(each.full_name))
-
-
-def _add_well_known(pool: Any, path: str) -> None:
-    """Add one of Google's files, with what it imports; others are left out, so that the pool names what is missing."""
-    from google.protobuf import (  # noqa: PLC0415 - optional
-        any_pb2,
-        descriptor_pb2,
-        duration_pb2,
-        empty_pb2,
-        field_mask_pb2,
-        struct_pb2,
-        timestamp_pb2,
-        wrappers_pb2,
-    )
-
-    known = (any_pb2, descriptor_pb2, duration_pb2, empty_pb2, field_mask_pb2, struct_pb2, timestamp_pb2, wrappers_pb2)
-    for module in known:
-        if module.DESCRIPTOR.name == path:
-            copied = descriptor_pb2.FileDescriptorProto()
-            module.DESCRIPTOR.CopyToProto(copied)
-            pool.Add(copied)
 
 
 def build_handler(descriptor: Any) -> Any:

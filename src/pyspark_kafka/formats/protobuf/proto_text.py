@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import SchemaError, SetupError
 from pyspark_kafka.formats.protobuf.descriptors import missing_package
+from pyspark_kafka.formats.protobuf.known_files import known_files
+from pyspark_kafka.formats.protobuf.proto_options import without_custom_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
 
@@ -35,8 +37,11 @@ _KEPT = 64
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 _NAME = re.compile(r"(?!/)(?!(?:.*/)?\.{1,2}(?:/|$))[\w./+-]{1,250}(?<!/)")
 _IMPORT = re.compile(r"""\bimport\s+(?:public\s+|weak\s+)?["']([^"']{1,250})["']""")
+_EMPTY = 'syntax = "proto3";'
 # protoc's own log, such as that a text names no syntax.
 _LOG_LINE = re.compile(r"[IWEF][0-9]{4} |WARNING: ")
+# Fields of descriptors are below it; tools put fields of their own into a set above it.
+_FIRST_EXTENSION = 1000
 # What a name of a file can be at fault for: the others, such as a full disk, are of the machine.
 _OF_THE_NAME = (errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.EILSEQ, errno.EINVAL)
 # The first argument is where modules are: not the folder with files of others, which Python would look into first.
@@ -44,15 +49,6 @@ _PROTOC = (
     "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); "
     "from grpc_tools import protoc; sys.exit(protoc.main(sys.argv))"
 )
-# Files that registries know without being told, and the modules that have them.
-_KNOWN = {
-    "confluent/meta.proto": "confluent_kafka.schema_registry.confluent.meta_pb2",
-    "confluent/type/decimal.proto": "confluent_kafka.schema_registry.confluent.types.decimal_pb2",
-    **{
-        f"google/type/{name}.proto": f"google.type.{name}_pb2"
-        for name in ("date", "datetime", "dayofweek", "decimal", "interval", "latlng", "money", "month", "timeofday")
-    },
-}
 
 
 def read_file_set(given: RegisteredSchema) -> bytes:
@@ -105,7 +101,7 @@ def _as_set(data: bytes, others: Sequence[bytes]) -> bytes:
         raise missing_package("protobuf") from error
     found = _parsed(descriptor_pb2.FileDescriptorSet, data)
     # The name of a single file stands where a set has its files, and is none.
-    if found is not None and found.file and all(each.name for each in found.file):
+    if found is not None and found.file and all(each.name for each in found.file) and not _has_fields_of_a_file(found):
         return data
     files = [_parsed(descriptor_pb2.FileDescriptorProto, each) for each in (*others, data)]
     if any(each is None for each in files):
@@ -117,15 +113,21 @@ def _as_set(data: bytes, others: Sequence[bytes]) -> bytes:
 
 
 def _parsed(kind: Any, data: bytes) -> Any:
-    """Return a message; None if the bytes are none, or have fields that it does not know."""
+    """Return a message; None if the bytes are none."""
     try:
-        found = kind.FromString(data)
-        known = kind()
-        known.CopyFrom(found)
-        known.DiscardUnknownFields()
+        return kind.FromString(data)
     except Exception:  # noqa: BLE001 - DecodeError is an error of its own in protobuf
         return None
-    return found if known.ByteSize() == len(data) else None
+
+
+def _has_fields_of_a_file(found: Any) -> bool:
+    """Return whether a set has fields that only a file has.
+
+    Unknown fields below say nothing: they are the options that a schema defines, and fields of newer compilers.
+    """
+    from google.protobuf.unknown_fields import UnknownFieldSet  # noqa: PLC0415 - optional
+
+    return any(each.field_number < _FIRST_EXTENSION for each in UnknownFieldSet(found))
 
 
 def _compile(text: str, references: Sequence[NamedSchema]) -> bytes:
@@ -141,16 +143,38 @@ def _compile_in_folder(text: str, references: Sequence[NamedSchema]) -> bytes:
     name = "schema.proto"
     while any(each.name == name for each in references):
         name = f"_{name}"
+    files = {**{each.name: each.text for each in references}, name: text}
+    imports = {path for each in files.values() for path in _IMPORT.findall(each)}
+    known = known_files(imports, files)
+    try:
+        return _compile_files(files, name, known)
+    except SchemaError:
+        included = _included()
+        found = {*files, *(each.name for each in known)}
+        missing = {path for path in imports - found if not (included / path).is_file()}
+        if not missing:
+            raise
+        # Registries keep a schema without the files that only its options need. What it needs else stays missing.
+        bare = {path: without_custom_options(each) for path, each in files.items()}
+        try:
+            return _compile_files({**dict.fromkeys(missing, _EMPTY), **bare}, name, known)
+        except SchemaError:
+            pass
+        raise
+
+
+def _compile_files(files: Mapping[str, str], name: str, known: Sequence[Any]) -> bytes:
+    from google.protobuf import descriptor_pb2  # noqa: PLC0415 - grpcio-tools needs it too
+
     with tempfile.TemporaryDirectory(prefix="pyspark-kafka-") as folder:
         place = Path(folder)
         included = _included()
-        for file, content in (*((each.name, each.text) for each in references), (name, text)):
+        for file, content in files.items():
             _write(place / "files", file, content, included)
         made = place / "made"
         arguments = [f"--proto_path={place / 'files'}", f"--proto_path={included}", f"--descriptor_set_out={made}"]
-        known = _known_files([text, *(each.text for each in references)], {each.name for each in references})
         if known:
-            (place / "known").write_bytes(known)
+            (place / "known").write_bytes(descriptor_pb2.FileDescriptorSet(file=known).SerializeToString())
             arguments.append(f"--descriptor_set_in={place / 'known'}")
         _run([*arguments, "--include_imports", name], str(place / "files"))
         return made.read_bytes()
@@ -176,34 +200,6 @@ def _write(folder: Path, name: str, content: str, included: Path) -> None:
         if isinstance(error, OSError) and error.errno not in _OF_THE_NAME:
             raise
         raise _unusable(f"its file '{name}' cannot be written: {type(error).__name__}") from error
-
-
-def _known_files(texts: Sequence[str], given: set[str]) -> bytes:
-    """Return the files that registries know, and that a schema imports and does not have, as a set."""
-    from importlib import import_module  # noqa: PLC0415 - for few schemas
-
-    wanted = {path for text in texts for path in _IMPORT.findall(text) if path in _KNOWN and path not in given}
-    if not wanted:
-        return b""
-    from google.protobuf import descriptor_pb2  # noqa: PLC0415 - optional
-
-    found: dict[str, Any] = {}
-
-    def add(file: Any) -> None:
-        for each in file.dependencies:
-            add(each)
-        copied = found.setdefault(file.name, descriptor_pb2.FileDescriptorProto())
-        file.CopyToProto(copied)
-
-    for path in sorted(wanted):
-        try:
-            add(import_module(_KNOWN[path]).DESCRIPTOR)
-        except ImportError:
-            # protoc names what is missing.
-            continue
-    for path, copied in found.items():
-        copied.name = path
-    return bytes(descriptor_pb2.FileDescriptorSet(file=found.values()).SerializeToString())
 
 
 def _run(arguments: list[str], folder: str) -> None:
