@@ -50,12 +50,11 @@ class ProtobufDecoder:
         Raises:
             MissingDependencyError: without the package ptars.
         """
-        self._handler = build_handler(descriptor)
+        self._handler = build_handler(descriptor, whole)
         from google.protobuf import message_factory  # noqa: PLC0415 - optional
 
         self._may_be_read = _parser(message_factory.GetMessageClass(descriptor))
-        self._names = [each.name for each in self._handler.schema()]
-        self._read_type = pa.struct(list(self._handler.schema()))
+        self._read_type = pa.struct(self._handler.fields)
         self.arrow_type: pa.DataType = column_type(self._read_type)
         self._is_final = str(self.arrow_type) == str(self._read_type)
         self._walk = build_walk(descriptor, self._read_type, whole)
@@ -145,16 +144,16 @@ class ProtobufDecoder:
 
     def _try(self, values: pa.Array) -> pa.Array | None:
         try:
-            batch = self._handler.array_to_record_batch(values)
+            columns = self._handler.read(values)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException:  # noqa: BLE001 - a panic of Rust is not an Exception
             return None
-        if batch.num_columns == 0:
+        if not columns:
             # Of children alone, structs would have no length.
             return pa.array([None if each is None else {} for each in values.to_pylist()], self.arrow_type)
         mask = pc.is_null(values) if values.null_count else None
-        column = pa.StructArray.from_arrays(batch.columns, fields=list(self._read_type), mask=mask)
+        column = pa.StructArray.from_arrays(columns, fields=list(self._read_type), mask=mask)
         column = column if self._is_final else column.cast(self.arrow_type)
         return column if self._maps is None else fill_items(column, self._maps)
 

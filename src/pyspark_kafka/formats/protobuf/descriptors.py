@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from pyspark_kafka.errors import MissingDependencyError, SchemaError, listed
 from pyspark_kafka.formats.protobuf.known_files import known_files
+from pyspark_kafka.formats.protobuf.message_handler import MessageHandler
+from pyspark_kafka.formats.protobuf.plain_schema import plain_message, used_files
 from pyspark_kafka.formats.protobuf.recursive_messages import unroll_message
 
 _MAX_BYTES = 4 << 20
@@ -15,9 +17,6 @@ _MAX_BYTES = 4 << 20
 _MAX_PARTS = 20_000
 # 16 bytes each.
 _MAX_NUMBERS = 1_000_000
-# Messages that ptars makes days and times of. They may have what those cannot: a month without a day, 24:00, no day at
-# all; ptars reads such a date as 1970-01-01.
-_DATES = ("google.type.Date", "google.type.TimeOfDay")
 # Arrow has types of 64 levels.
 _MAX_DEPTH = 60
 _SMALLER = (
@@ -136,39 +135,25 @@ def sorted_messages(file: Any) -> list[Any]:
     return sorted(found, key=lambda each: str(each.full_name))
 
 
-def build_handler(descriptor: Any) -> Any:
+def build_handler(descriptor: Any, whole: Any = None, *, writes: bool = False) -> MessageHandler:
     """Return what converts messages of a descriptor.
+
+    Args:
+        descriptor: the message.
+        whole: the message with the fields that are not to be read, if there are some.
+        writes: whether it writes messages, not reads them.
 
     Raises:
         SchemaError: as columns the message has too many parts or levels, a group, or a name that is not text; or a file
             is of an edition, and not of proto2 or proto3.
         MissingDependencyError: without the package ptars.
     """
-    _check_size(descriptor)
     try:
-        _check_syntax(descriptor.file)
-    except UnicodeDecodeError as error:
-        raise _invalid("the name of a file in it is not UTF-8") from error
-    try:
-        from ptars import HandlerPool, PtarsConfig  # noqa: PLC0415 - optional
+        unrolled = _unrolled(descriptor, descriptor if whole is None else whole)
+        _check_syntax(unrolled)
+        return MessageHandler(plain_message(unrolled), writes=writes)
     except ImportError as error:
         raise missing_package("ptars") from error
-    config = PtarsConfig(
-        timestamp_unit="us",
-        time_unit="us",
-        duration_unit="us",
-        enum_repr="string",
-        list_value_name="element",
-        # Without it, a message in a map whose entry has no value is a panic.
-        map_value_nullable=True,
-    )
-    try:
-        unrolled = unroll_message(descriptor)
-        if unrolled is not descriptor:
-            # The same fields, in more messages.
-            _check_size(unrolled)
-        descriptor = _with_plain_dates(unrolled)
-        return HandlerPool([descriptor.file], config=config).get_for_message(descriptor)
     except (KeyboardInterrupt, SystemExit, MemoryError, SchemaError):
         raise
     except BaseException as error:
@@ -176,8 +161,36 @@ def build_handler(descriptor: Any) -> Any:
         raise _invalid(f"message '{descriptor.full_name}' cannot be read as columns") from error
 
 
-def _check_size(descriptor: Any) -> None:
-    """Raise if a message has more fields than columns can have, counting its inner messages, or has a group."""
+def _unrolled(descriptor: Any, whole: Any) -> Any:
+    """Return a message in which no message is within itself, as `unroll_message` does.
+
+    If that makes too many columns, messages that are within themselves are bytes wherever they stand; which of both is
+    the same for all parts of a message.
+    """
+    fault = _find_fault(whole)
+    every = unroll_message(whole)
+    if every is whole:
+        if fault is not None:
+            raise fault
+        return descriptor
+    if fault is None:
+        # The same fields, in more messages.
+        fault = _find_fault(every)
+    if fault is None:
+        return every if descriptor is whole else unroll_message(descriptor)
+    folded = unroll_message(descriptor, is_folded=True)
+    fault = _find_fault(folded)
+    if fault is not None:
+        raise fault
+    return folded
+
+
+def _find_fault(descriptor: Any) -> SchemaError | None:
+    """Return the error of a message that has more fields than columns can have, counting its inner messages.
+
+    Raises:
+        SchemaError: it has a group.
+    """
     parts = 0
     # By message: ptars has a table with a place for each number up to the largest.
     numbers: dict[str, int] = {}
@@ -200,25 +213,23 @@ def _check_size(descriptor: Any) -> None:
             if inner is not None and inner.full_name not in within:
                 left.append((inner, within | {inner.full_name}, depth + (2 if _is_list(each) else 1)))
         if depth > _MAX_DEPTH:
-            raise _invalid(f"message '{descriptor.full_name}' nests more than {_MAX_DEPTH} types", _SMALLER)
+            return _invalid(f"message '{descriptor.full_name}' nests more than {_MAX_DEPTH} types", _SMALLER)
         if parts > _MAX_PARTS:
-            raise _invalid(f"message '{descriptor.full_name}' has more than {_MAX_PARTS} parts", _SMALLER)
+            return _invalid(f"message '{descriptor.full_name}' has more than {_MAX_PARTS} parts", _SMALLER)
         if sum(numbers.values()) > _MAX_NUMBERS:
-            raise _invalid(
+            return _invalid(
                 f"message '{message.full_name}' has field number {numbers.get(message.full_name, 0)}; the largest "
                 f"numbers of all its messages may be {_MAX_NUMBERS} together",
                 "Use smaller numbers, or read the column as bytes, without a format.",
             )
+    return None
 
 
-def _check_syntax(file: Any) -> None:
-    """Raise if a file or one that it imports is of an edition: the library that decodes knows none, and panics."""
+def _check_syntax(descriptor: Any) -> None:
+    """Raise if a file of a message is of an edition: the library that decodes knows none, and panics."""
     from google.protobuf import descriptor_pb2  # noqa: PLC0415 - optional
 
-    # Not by their names, which may be no text.
-    left, known = [file], {id(file): file}
-    while left:
-        each = left.pop()
+    for each in used_files(descriptor):
         copied = descriptor_pb2.FileDescriptorProto()
         each.CopyToProto(copied)
         if copied.syntax == "editions":
@@ -227,67 +238,6 @@ def _check_syntax(file: Any) -> None:
                 'Write it with syntax = "proto2" or "proto3", which may be the same on the wire; or read the column as '
                 "bytes, without a format.",
             )
-        left += [other for other in each.dependencies if id(other) not in known]
-        known |= {id(other): other for other in each.dependencies}
-
-
-def _with_plain_dates(descriptor: Any) -> Any:
-    """Return a message in which Google's dates and times of day have names that ptars does not know: they are structs.
-
-    Of a pool of its own; the message itself if its schema has none of them.
-    """
-    if not any(_has_message(descriptor.file.pool, name) for name in _DATES):
-        return descriptor
-    from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415 - optional
-
-    pool = descriptor_pool.DescriptorPool()
-    added = set()
-
-    def add(file: Any) -> None:
-        if file.name in added:
-            return
-        added.add(file.name)
-        for each in file.dependencies:
-            add(each)
-        copied = descriptor_pb2.FileDescriptorProto()
-        file.CopyToProto(copied)
-        _rename_dates(copied, f".{copied.package}" if copied.package else "")
-        pool.Add(copied)
-
-    add(descriptor.file)
-    return pool.FindMessageTypeByName(_renamed(f".{descriptor.full_name}")[1:])
-
-
-def _has_message(pool: Any, name: str) -> bool:
-    try:
-        pool.FindMessageTypeByName(name)
-    except KeyError:
-        return False
-    return True
-
-
-def _rename_dates(part: Any, path: str) -> None:
-    """Rename the dates in a file or a message, and wherever something is of their type."""
-    is_file = hasattr(part, "message_type")
-    for each in (*(() if is_file else part.field), *part.extension):
-        # A field of a number that has a name of a type, even an empty one, is not valid.
-        for name in ("type_name", "extendee"):
-            if each.HasField(name):
-                setattr(each, name, _renamed(getattr(each, name)))
-    for each in (method for service in (part.service if is_file else ()) for method in service.method):
-        each.input_type, each.output_type = _renamed(each.input_type), _renamed(each.output_type)
-    for each in part.message_type if is_file else part.nested_type:
-        full = f"{path}.{each.name}"
-        _rename_dates(each, full)
-        each.name = _renamed(full).rpartition(".")[2]
-
-
-def _renamed(full: str) -> str:
-    """Return the name of a message, with a dot before it; another name if ptars knows it."""
-    for name in _DATES:
-        if full == f".{name}" or full.startswith(f".{name}."):
-            return f".{name}__{full[len(name) + 1 :]}"
-    return full
 
 
 def _is_list(field: Any) -> bool:

@@ -15,6 +15,7 @@ from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.formats.projection import missing_field
 from pyspark_kafka.formats.protobuf import _variant
 from pyspark_kafka.formats.protobuf.descriptors import build_handler, is_repeated
+from pyspark_kafka.formats.protobuf.message_handler import enum_numbers, find_unnamed
 from pyspark_kafka.formats.protobuf.outline import build_form_walk, check_values
 
 _UNSIGNED = (pa.uint32(), pa.uint64())
@@ -39,13 +40,14 @@ class ProtobufEncoder:
             MissingDependencyError: without the package ptars.
         """
         self._descriptor = descriptor
-        self._handler = build_handler(descriptor)
-        fields = pa.struct(list(self._handler.schema()))
+        handler = build_handler(descriptor, writes=True)
+        fields = pa.struct(handler.fields)
         if not pa.types.is_struct(arrow_type):
             raise _no_fit("value", arrow_type, f"message {descriptor.full_name}")
         _check(arrow_type, fields, "", descriptor.full_name)
         _check_required(descriptor, arrow_type, "")
         self._type = _as_given(arrow_type, fields)
+        self._writer = handler.writer(self._type)
         # By the name of a message that a column has as bytes.
         self._walks: dict[str, Any] = {}
 
@@ -68,11 +70,7 @@ class ProtobufEncoder:
         except pa.ArrowInvalid as error:
             row = self._first_failing(column)
             raise _bad_row(row, "value", "a number or a time is out of the range of its field") from error
-        names = [self._type.field(number).name for number in range(self._type.num_fields)]
-        batch = pa.RecordBatch.from_arrays(ready.flatten(), names=names) if names else None
-        written = (
-            pa.array([b""] * len(column), pa.binary()) if batch is None else self._handler.record_batch_to_array(batch)
-        )
+        written = self._writer.write(ready)
         if prefix:
             written = pc.binary_join_element_wise(pa.scalar(prefix), written, pa.scalar(b""))
         return pc.if_else(pc.is_valid(column), written, None) if column.null_count else written
@@ -230,12 +228,12 @@ def _check_values(column: pa.Array, descriptor: Any, path: str, walks: dict[str,
             field = found.fields_by_name["value"]
             found = field.message_type
         place = f"{path}.{name}" if path else name
-        if field.enum_type is not None and pa.types.is_string(inner.type):
-            names = pa.array(list(field.enum_type.values_by_name), pa.string())
-            wrong = pc.and_(pc.is_valid(inner), pc.invert(pc.is_in(inner, value_set=names)))
-            if pc.any(wrong).as_py():
+        if field.enum_type is not None:
+            wrong = find_unnamed(inner.cast(pa.string()), enum_numbers(field.enum_type)[0])
+            if wrong is not None:
                 row = None if below else pc.index(wrong, pa.scalar(value=True)).as_py()
-                raise _bad_row(row, place, f"the text is not a name of the enum {field.enum_type.full_name}")
+                reason = f"the text is not a name of the enum {field.enum_type.full_name}, nor a number of 32 bits"
+                raise _bad_row(row, place, reason)
         elif found is not None and pa.types.is_struct(inner.type):
             _check_values(inner, found, place, walks, nested=below)
         elif found is not None and found.full_name != _BYTES_VALUE and _is_binary(inner.type):

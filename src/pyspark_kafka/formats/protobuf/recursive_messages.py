@@ -10,18 +10,24 @@ from __future__ import annotations
 from typing import Any
 
 
-def unroll_message(descriptor: Any) -> Any:
+def unroll_message(descriptor: Any, *, is_folded: bool = False) -> Any:
     """Return a message that is the same on the wire, and in which no message is within itself.
 
     A field with a message that it stands within, at any depth, has bytes. The caller has bounded the number of fields.
 
     Runs on: driver and executor, once a schema.
 
+    Args:
+        descriptor: the message.
+        is_folded: whether each field with a message that is within itself has bytes, also the first one.
+
     Returns:
         A descriptor of a pool of its own; the message itself if nothing in it is within itself.
     """
     unending = _find_unending(descriptor)
-    return _Unrolling(unending).unroll(descriptor) if descriptor.full_name in unending else descriptor
+    if descriptor.full_name not in unending:
+        return descriptor
+    return _Unrolling(unending, _find_cyclic(descriptor, unending) if is_folded else set()).unroll(descriptor)
 
 
 def _find_unending(descriptor: Any) -> set[str]:
@@ -50,11 +56,38 @@ def _find_unending(descriptor: Any) -> set[str]:
     return set(children)
 
 
-class _Unrolling:
-    """Copies messages into the files that they are of, one copy for each set of messages that they stand within."""
+def _find_cyclic(descriptor: Any, unending: set[str]) -> set[str]:
+    """Return the names of the messages that are within themselves, of those that have one in them."""
+    children: dict[str, set[str]] = {}
+    left = [descriptor]
+    while left:
+        message = left.pop()
+        if message.full_name not in children:
+            inner = [each.message_type for each in message.fields if each.message_type is not None]
+            children[message.full_name] = {each.full_name for each in inner} & unending
+            left += [each for each in inner if each.full_name in unending]
+    found = set()
+    for name, first in children.items():
+        reached, more = set[str](), [*first]
+        while more:
+            each = more.pop()
+            if each not in reached:
+                reached.add(each)
+                more += children[each]
+        if name in reached:
+            found.add(name)
+    return found
 
-    def __init__(self, unending: set[str]) -> None:
+
+class _Unrolling:
+    """Copies messages into the files that they are of, one copy for each set of messages that they stand within.
+
+    The messages that are folded are bytes, and count as none that others stand within.
+    """
+
+    def __init__(self, unending: set[str], folded: set[str]) -> None:
         self._unending = unending
+        self._folded = folded
         # By the name of a file.
         self._added: dict[str, list[Any]] = {}
         self._names: dict[tuple[str, frozenset[str]], str] = {}
@@ -94,7 +127,7 @@ class _Unrolling:
             if not _has_symbol(message.file.pool, self._names[key]):
                 break
             number += 1
-        self._fill(message, copied, f".{self._names[key]}", around | {message.full_name})
+        self._fill(message, copied, f".{self._names[key]}", around if self._folded else around | {message.full_name})
         self._added.setdefault(message.file.name, []).append(copied)
         return self._names[key]
 
@@ -108,7 +141,7 @@ class _Unrolling:
                 entry.CopyFrom(_without_nested(inner))
                 field.type_name = f"{path}.{inner.name}"
                 self._fill(inner, entry, field.type_name, around)
-            elif inner.full_name in around:
+            elif inner.full_name in around or inner.full_name in self._folded:
                 self._make_bytes(field, copied, is_open=_is_proto3(message.file))
             elif inner.full_name in self._unending:
                 field.type_name = f".{self._copy(inner, around)}"

@@ -23,7 +23,7 @@ VARIANTS = (_variant.outline, compiled.load_source("pyspark_kafka.formats.protob
 
 
 def walks_of(descriptor: Any) -> list[Any]:
-    kind = pa.struct(list(build_handler(descriptor).schema()))
+    kind = pa.struct(build_handler(descriptor).fields)
     found = []
     with pytest.MonkeyPatch.context() as patch:
         for each in VARIANTS:

@@ -172,6 +172,50 @@ def test_bytes_in_a_message_of_their_own_may_be_any() -> None:
     ]
 
 
+@pytest.mark.parametrize("syntax", ["proto2", "proto3"])
+def test_number_of_an_enum_without_a_name_is_written_as_it_was_read(syntax: str) -> None:
+    label = "optional " if syntax == "proto2" else ""
+    text = f'syntax = "{syntax}"; enum E {{ A = 0; B = 1; LOW = -5; }} message N {{ {label}E e = 1; {label}N n = 2; }} '
+    text += f"message M {{ {label}E e = 1; repeated E r = 2; map<string, E> m = 3; {label}N n = 4; repeated N l = 5; }}"
+    descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", text)), "M")
+    made = message_factory.GetMessageClass(descriptor)
+    lowest, highest = -(1 << 31), (1 << 31) - 1
+    values = [
+        b"\x08\x07",
+        b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+        b"\x22\x02\x08\x07\x2a\x02\x08\x08\x2a\x02\x08\x01",
+        b"\x1a\x05\x0a\x01k\x10\x07",
+        None,
+    ]
+    if syntax == "proto3":
+        numbers = [1, 7, -5, lowest, highest]
+        values.append(made(e=highest, r=numbers, m={"a": lowest}, l=[{"e": 9}]).SerializeToString())
+    # What stands before the rows in memory is none of them.
+    column = ProtobufDecoder(descriptor).decode(pa.array([b"", *values], pa.binary())).column[1:]
+    assert column.field("e").to_pylist()[:2] == ["7", "-1"]
+    assert ProtobufEncoder(descriptor, column.type).encode(column).to_pylist() == values
+
+
+@pytest.mark.parametrize("text", ["07", "+7", "-0", " 7", "7 ", "7.0", "2147483648", "-2147483649", "9" * 30, "", "b"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_text_that_is_no_number_as_a_read_has_it_is_not_written(text: str, kind: pa.DataType) -> None:
+    with pytest.raises(RecordError, match=r"Row 1 .* the text is not a name of the enum kit\.Kind, nor a number"):
+        encode([("e", kind)], {"e": "7"}, {"e": text})
+
+
+def test_text_of_an_enum_below_a_null_is_none_of_the_column() -> None:
+    """As a filter or `if_else` leaves it in memory."""
+    text = 'syntax = "proto3"; enum E { A = 0; } message N { E e = 1; repeated E r = 2; } message M { N n = 1; }'
+    descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", text)), "M")
+    lists = pa.array([["x"], ["A", "7"]])
+    inner = pa.StructArray.from_arrays([pa.array(["x", "5"]), lists], ["e", "r"], mask=pa.array([True, False]))
+    column = pa.StructArray.from_arrays([inner], ["n"])
+    assert ProtobufEncoder(descriptor, column.type).encode(column).to_pylist() == [
+        b"",
+        b"\x0a\x06\x08\x05\x12\x02\x00\x07",
+    ]
+
+
 def test_a_struct_without_fields_is_an_empty_message() -> None:
     assert encode([], {}, None) == [b"", None]
 

@@ -33,7 +33,7 @@ def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def walk_of(descriptor: Any) -> Any:
-    return build_walk(descriptor, pa.struct(list(build_handler(descriptor).schema())))
+    return build_walk(descriptor, pa.struct(build_handler(descriptor).fields))
 
 
 def message(text: str) -> Any:
