@@ -329,6 +329,22 @@ def test_protobuf_indexes_stand_in_the_header_if_the_id_does() -> None:
     ]
 
 
+def test_protobuf_indexes_of_former_serializers_are_bad_by_their_name() -> None:
+    """Another wire format would not help, so the reason is not the one that advises it."""
+    raw = b"\1\1" + everything()[1](i=1).SerializeToString()
+    expected = "the indexes of its message are varints without zig-zag, as confluent-kafka for Python writes them up to"
+    decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", WANTED, PROTO, MESSAGE), Registry({1: PROTO}))
+    found = decode(decoder, message(1, i=1), CONFLUENT.prefix(1) + raw)
+    assert found.column.to_pylist() == [{"s": "", "i": 1}, None]
+    assert [(each.row, each.reason.value) for each in found.bad] == [(1, "DECODE_FAILED")]
+    assert found.bad[0].message.startswith(expected)
+    decoder = ColumnDecoder(ColumnFormat("protobuf", "confluentHeader", WANTED, PROTO, MESSAGE), Registry({1: PROTO}))
+    header = [{"key": "__value_schema_id", "value": CONFLUENT.prefix(1) + b"\1\1"}]
+    found = decoder.decode(pa.array([b""], pa.binary()), pa.array([header]))
+    assert [(each.row, each.reason.value) for each in found.bad] == [(0, "DECODE_FAILED")]
+    assert found.bad[0].message.startswith(expected)
+
+
 def test_protobuf_without_an_index_in_the_header_is_bad_whatever_the_others_have() -> None:
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     decoder = ColumnDecoder(ColumnFormat("protobuf", "confluentHeader", WANTED, PROTO, MESSAGE), Registry({1: PROTO}))

@@ -20,6 +20,7 @@ from pyspark_kafka.formats.protobuf.descriptors import find_message, find_messag
 from pyspark_kafka.formats.protobuf.field_selection import narrow_message
 from pyspark_kafka.formats.protobuf.message_index import (
     MessageIndexError,
+    UnsignedIndexError,
     read_glue_index,
     read_message_index,
     read_message_name,
@@ -216,7 +217,7 @@ def _read_paths(framed: FramedValues, bad: list[BadValue], *, may_have_names: bo
         try:
             path, starts[row] = _read_path(text, at, framed.framing, may_have_names=may_have_names)
         except MessageIndexError as error:
-            bad.append(BadValue(row, Reason.INCOMPLETE_HEADER, str(error)))
+            bad.append(BadValue(row, *_fault(error)))
             continue
         places[row] = known.setdefault(path, len(known))
     return starts, _Paths(list(known), places)
@@ -248,20 +249,26 @@ def _read_tails(framed: FramedValues, bad: list[BadValue]) -> tuple[int, _Paths]
     known: dict[Path, int] = {}
     # One more, at the end: the place of rows without an id.
     path_of = np.full(len(framed.tails) + 1, -1, np.int32)
-    faults: dict[int, str] = {}
+    faults: dict[int, tuple[Reason, str]] = {}
     for number, tail in enumerate(framed.tails):
         try:
             path, end = read_message_index(tail, 0)
             if end == len(tail):
                 path_of[number] = known.setdefault(path, len(known))
             else:
-                faults[number] = "bytes follow the index of its message"
+                faults[number] = (Reason.INCOMPLETE_HEADER, "bytes follow the index of its message")
         except MessageIndexError as error:
-            faults[number] = str(error)
+            faults[number] = _fault(error)
     places = path_of[framed.places]
     faulty = np.nonzero((places < 0) & (framed.places >= 0))[0].tolist()
-    bad += [BadValue(row, Reason.INCOMPLETE_HEADER, faults[int(framed.places[row])]) for row in faulty]
+    bad += [BadValue(row, *faults[int(framed.places[row])]) for row in faulty]
     return framed.skipped, _Paths(list(known), places)
+
+
+def _fault(error: MessageIndexError) -> tuple[Reason, str]:
+    # Another wire format would not help.
+    is_framed = isinstance(error, UnsignedIndexError)
+    return Reason.DECODE_FAILED if is_framed else Reason.INCOMPLETE_HEADER, str(error)
 
 
 def _by_path(places: Any, rows: Any) -> Iterator[tuple[int, Any]]:

@@ -13,10 +13,18 @@ _MAX_LEVELS = 16
 _REFERENCE = re.compile(rb"[\x03-\x7f]\x0a[\x01-\x7d][A-Za-z_][A-Za-z0-9_]{0,124}")
 # Of a number of 32 bits.
 _MAX_BYTES = 5
+_UNSIGNED = (
+    "varints without zig-zag, as confluent-kafka for Python writes them up to version 1.7, and later with its setting "
+    "use.deprecated.format; indexes are read with zig-zag, as all other serializers write them"
+)
 
 
 class MessageIndexError(ValueError):
     """The indexes before a value are not valid; its text is the end of a sentence."""
+
+
+class UnsignedIndexError(MessageIndexError):
+    """They are in a form that former serializers wrote."""
 
 
 def read_message_index(value: bytes, start: int) -> tuple[tuple[int, ...], int]:
@@ -26,7 +34,8 @@ def read_message_index(value: bytes, start: int) -> tuple[tuple[int, ...], int]:
     written as one zero.
 
     Raises:
-        MessageIndexError: they end early, are negative, or have more than 16 levels.
+        UnsignedIndexError: they are negative, as those without zig-zag are.
+        MessageIndexError: they end early, or have more than 16 levels.
 
     Source: Confluent's wire format, "Protobuf message indexes": a count and indexes as zig-zag varints.
 
@@ -39,12 +48,18 @@ def read_message_index(value: bytes, start: int) -> tuple[tuple[int, ...], int]:
     count, at = _read_index(value, start)
     if count == 0:
         return (0,), at
+    if -_MAX_LEVELS <= 2 * count < 0 and not _begins_a_name(value, start):
+        # An odd number of levels, which zig-zag has for negative ones.
+        raise UnsignedIndexError(f"the indexes of its message are {_UNSIGNED}")
     if not 0 < count <= _MAX_LEVELS:
         raise MessageIndexError(f"it names a message of {count} levels")
     path = []
     for _ in range(count):
         index, at = _read_index(value, at)
         if index < 0:
+            if count == 1:
+                # Two levels, of which the first is odd.
+                raise UnsignedIndexError(f"the indexes of its message are {_UNSIGNED}")
             raise MessageIndexError("it names a message by a negative index")
         path.append(index)
     return tuple(path), at
@@ -122,6 +137,11 @@ def write_glue_index(place: int) -> bytes:
         place >>= 7
     out.append(place)
     return bytes(out)
+
+
+def _begins_a_name(value: bytes, start: int) -> bool:
+    """Return whether bytes begin as a name does, which may be cut short."""
+    return value[start + 1 : start + 3] == bytes((0x0A, value[start] - 2 & 0x7F))
 
 
 def _read_index(value: bytes, at: int) -> tuple[int, int]:

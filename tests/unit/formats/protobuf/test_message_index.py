@@ -6,6 +6,7 @@ import pytest
 
 from pyspark_kafka.formats.protobuf.message_index import (
     MessageIndexError,
+    UnsignedIndexError,
     read_message_index,
     read_message_name,
     write_message_index,
@@ -29,16 +30,35 @@ def test_the_usual_path_has_two_forms() -> None:
         (b"", "ends before its message"),
         (b"\x04\x02", "ends before its message"),
         (b"\x80", "ends before its message"),
-        (b"\x01", "of -1 levels"),
+        (b"\x11", "of -9 levels"),
         (b"\x22" + b"\x00" * 17, "of 17 levels"),
         (b"\xfe\xff\xff\xff\x0f", "levels"),
         (b"\xff" * 6, "more than 5 bytes"),
-        (b"\x02\x01", "negative index"),
+        (b"\x04\x00\x01", "negative index"),
+        # A name that is cut short.
+        (b"\x07\x0a\x05Orde", "of -4 levels"),
     ],
 )
 def test_indexes_that_are_not_valid_are_refused(raw: bytes, text: str) -> None:
     with pytest.raises(MessageIndexError, match=text):
         read_message_index(raw, 0)
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        # A message that is not nested, and one within two others.
+        (b"\x01\x01", "the indexes of its message are varints without zig-zag, as confluent-kafka for Python"),
+        (b"\x03\x01\x00\x02", "the indexes of its message are varints without zig-zag"),
+        (b"\x0f", "the indexes of its message are varints without zig-zag"),
+        # One within another is a single level with zig-zag.
+        (b"\x02\x01\x00", "the indexes of its message are varints without zig-zag"),
+    ],
+)
+def test_indexes_without_zigzag_are_named_as_such(raw: bytes, text: str) -> None:
+    with pytest.raises(UnsignedIndexError, match=text) as caught:
+        read_message_index(b"id" + raw, 2)
+    assert "use.deprecated.format" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["A", "Order", "_x9", "O" * 125])
