@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark_kafka.records._variant import CodecInfo, codec_info
-    from pyspark_kafka.records.batch_header import ScannedHeaders, scan
+    from pyspark_kafka.records.batch_header import Jump, ScannedHeaders, scan
     from pyspark_kafka.records.batch_split import split_batch
     from pyspark_kafka.records.decoding import DEFAULT_TARGET_BYTES, DEFAULT_TARGET_ROWS, Decoded, decode, iter_decode
     from pyspark_kafka.records.encoding import (
@@ -27,14 +27,18 @@ if TYPE_CHECKING:
         patch_header,
     )
     from pyspark_kafka.records.pieces import COLUMN_NAMES, HEADERS_TYPE, record_schema
+    from pyspark_kafka.records.placement import Claim, Placement, place
 
 __all__ = [
     "COLUMN_NAMES",
     "DEFAULT_TARGET_BYTES",
     "DEFAULT_TARGET_ROWS",
     "HEADERS_TYPE",
+    "Claim",
     "CodecInfo",
     "Decoded",
+    "Jump",
+    "Placement",
     "RecordColumns",
     "ScannedHeaders",
     "codec_info",
@@ -46,6 +50,7 @@ __all__ = [
     "iter_decode",
     "murmur2_partitions",
     "patch_header",
+    "place",
     "record_schema",
     "scan",
     "split_batch",
@@ -53,7 +58,7 @@ __all__ = [
 
 _PLACES = {
     "_variant": ("CodecInfo", "codec_info"),
-    "batch_header": ("ScannedHeaders", "scan"),
+    "batch_header": ("Jump", "ScannedHeaders", "scan"),
     "decoding": ("DEFAULT_TARGET_BYTES", "DEFAULT_TARGET_ROWS", "Decoded", "decode", "iter_decode"),
     "encoding": (
         "RecordColumns",
@@ -65,6 +70,7 @@ _PLACES = {
         "patch_header",
     ),
     "pieces": ("COLUMN_NAMES", "HEADERS_TYPE", "record_schema"),
+    "placement": ("Claim", "Placement", "place"),
     "batch_split": ("split_batch",),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}

@@ -6,7 +6,7 @@ Only fields are read and checked here; records are the business of decoding.py.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -32,6 +32,8 @@ CONTROL = 0x20
 
 _START = struct.Struct(">qiib")
 _REST = struct.Struct(">Ihiqqqhii")
+# Base offset, length, leader epoch, magic, last offset delta, record count.
+_SCANNED = struct.Struct(">qiib6xi30xi")
 _UPDATE_HINT = (
     "The topic holds records of a format older than Kafka 0.11's. Let a broker rewrite it, or copy the topic with a "
     "current client."
@@ -179,6 +181,30 @@ def _check(header: BatchHeader, floor: int) -> None:
         raise corrupt(f"it claims {count} records in {body} bytes", base, position)
 
 
+class Jump(NamedTuple):
+    """A batch that does not begin where the one before it, or the position, leads to; and what was found before it.
+
+    Attributes:
+        at: where the batch begins in the bytes.
+        batches: how many batches come before it.
+        records: the sum of their record counts.
+        leader_epoch: of the last of them; -1 if there is none.
+        expected: the offset at which it would follow; at least the position.
+        ended: the offset after the batch before it; 0 if there is none. A batch that begins below it goes back.
+        base_offset: where it begins.
+        next_offset: the offset after it.
+    """
+
+    at: int
+    batches: int
+    records: int
+    leader_epoch: int
+    expected: int
+    ended: int
+    base_offset: int
+    next_offset: int
+
+
 class ScannedHeaders(NamedTuple):
     """What a cheap walk over batch headers finds.
 
@@ -188,6 +214,9 @@ class ScannedHeaders(NamedTuple):
         batches: how many complete batches there are.
         records: the sum of their record counts, control records and invisible records included.
         leader_epoch: the epoch of the leader that appended the last complete batch; -1 if unknown.
+        jumps: batches that do not follow the one before them: where a compaction has left a gap, where the first batch
+            begins before the position, and where a base offset is damaged. One that goes back is the last.
+        tail_offset: the base offset of the batch that is cut off; -1 if it is not there.
     """
 
     next_offset: int
@@ -195,13 +224,15 @@ class ScannedHeaders(NamedTuple):
     batches: int
     records: int
     leader_epoch: int = -1
+    jumps: Sequence[Jump] = ()
+    tail_offset: int = -1
 
 
 def scan(records: bytes | bytearray | memoryview, position: int) -> ScannedHeaders:
     """Walk over the batch headers of a fetch response, so that the next fetch can be sent before this one is decoded.
 
     No checksum is verified: a position found here is a guess that decoding confirms or refuses. Malformed bytes end
-    the walk without an error, which is decoding's to raise.
+    the walk without an error, which is decoding's to raise. So does a batch that goes back.
 
     Runs on: executor, once a fetch response; does not block.
 
@@ -211,20 +242,32 @@ def scan(records: bytes | bytearray | memoryview, position: int) -> ScannedHeade
     """
     data = memoryview(records).cast("B")
     total = len(data)
-    at = batches = count = 0
+    at = batches = count = ended = 0
     next_offset = position
     leader_epoch = -1
+    jumps: list[Jump] = []
     while total - at >= HEADER_BYTES:
-        base_offset, length, epoch, magic = _START.unpack_from(data, at)
+        base_offset, length, epoch, magic, last_delta, batch_count = _SCANNED.unpack_from(data, at)
         if magic != 2 or length < MIN_LENGTH or length + LENGTH_OVERHEAD > total - at or base_offset < 0:
             break
-        (last_delta,) = struct.unpack_from(">i", data, at + 23)
-        (batch_count,) = struct.unpack_from(">i", data, at + 57)
-        if last_delta < 0 or batch_count < 0 or base_offset + last_delta >= MAX_OFFSET:
+        end_offset = base_offset + last_delta + 1
+        if last_delta < 0 or batch_count < 0 or end_offset > MAX_OFFSET:
             break
-        next_offset = max(next_offset, base_offset + last_delta + 1)
+        if base_offset != next_offset:
+            jumps.append(Jump(at, batches, count, leader_epoch, next_offset, ended, base_offset, end_offset))
+            if base_offset < ended:
+                break
+            next_offset = max(next_offset, end_offset)
+        else:
+            next_offset = end_offset
+        ended = end_offset
         at += LENGTH_OVERHEAD + length
         batches += 1
         count += batch_count
         leader_epoch = epoch
-    return ScannedHeaders(next_offset, at, batches, count, leader_epoch)
+    tail_offset = -1
+    if total - at >= MAGIC_END:
+        tail_offset, _, _, magic = _START.unpack_from(data, at)
+        if magic != 2:
+            tail_offset = -1
+    return ScannedHeaders(next_offset, at, batches, count, leader_epoch, jumps, tail_offset)

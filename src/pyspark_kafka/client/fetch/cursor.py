@@ -22,13 +22,13 @@ import math
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark_kafka.client.fetch.errors import log_truncated, out_of_range, position_mismatch
+from pyspark_kafka.client.fetch.errors import log_truncated, misplaced, out_of_range, position_mismatch
 from pyspark_kafka.client.fetch.origin import PreferredReplica, TopicIdentity
 from pyspark_kafka.client.fetch.request import FetchPosition, RequestSize
 from pyspark_kafka.client.retry import Backoff, Decision, RetryAction, decide_fetch
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import NO_END, IsolationLevel
-from pyspark_kafka.records import scan
+from pyspark_kafka.records import Claim, place, scan
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.errors import ConnectorError, CorruptRecordsError
     from pyspark_kafka.model import OffsetRange, TopicPartition
     from pyspark_kafka.options import ConnectionOptions, FetchOptions
+    from pyspark_kafka.records import ScannedHeaders
 
 # A log that ends at a position below the end of its range is looked at this number of times, over about 10 s, before
 # the planned records count as lost: a new leader may lag. It returns no end before it has caught up (KIP-207), but a
@@ -46,6 +47,8 @@ _LOG_END_LOOKS = 5
 _LOG_END_LOOKS_APART_S = 2.0
 # A planned topic that brokers do not know is looked for this number of times, over some seconds.
 _UNKNOWN_TOPIC_LOOKS = 4
+# Responses in a row that say something else about the next batch, before that is an error.
+_DOUBTS = 4
 
 
 class CursorState(Enum):
@@ -103,6 +106,7 @@ class Outcome(str, Enum):
     EMPTY = "nothing, and there is nothing to read yet"
     REDIRECTED = "the name of a replica to ask instead"
     BEHIND = "records below the position only"
+    DOUBTED = "records that may not be where they say: another response must say the same"
 
 
 class Cursor:
@@ -128,10 +132,10 @@ class Cursor:
     """
 
     __slots__ = (
-        "_fetch", "_leader_epoch", "_log_end_looks", "_options", "_paused_until", "_position_epoch", "_surprises",
-        "_unconfirmed", "_unknown_topic_looks", "backoff", "broker_id", "error", "held", "last_address",
-        "last_failure", "log", "log_check_at", "offset_range", "position", "replica", "request_size", "state",
-        "topic", "topic_partition",
+        "_at_boundary", "_claim", "_doubts", "_fetch", "_leader_epoch", "_log_end_looks", "_options", "_paused_until",
+        "_position_epoch", "_surprises", "_unconfirmed", "_unknown_topic_looks", "backoff", "broker_id", "error",
+        "held", "last_address", "last_failure", "log", "log_check_at", "offset_range", "position", "replica",
+        "request_size", "state", "topic", "topic_partition",
     )  # fmt: skip
 
     def __init__(
@@ -165,6 +169,10 @@ class Cursor:
         self._position_epoch = -1
         # Start and end by headers of what was returned last, until decoding has confirmed it.
         self._unconfirmed: tuple[int, int] | None = None
+        # What the last response said about the batch at the position, and whether the batch before it ends there.
+        self._claim: Claim | None = None
+        self._at_boundary = False
+        self._doubts = 0
         self._surprises = 0
         self._log_end_looks = 0
         self._unknown_topic_looks = 0
@@ -253,6 +261,8 @@ class Cursor:
     def sent(self, request: FetchPosition, address: str) -> None:
         """Note that the request is in flight."""
         self._enter(CursorState.IN_FLIGHT)
+        if request.leader_epoch != self._leader_epoch or address != self.last_address:
+            self._at_boundary = False
         self._leader_epoch = request.leader_epoch
         self.last_address = address
 
@@ -267,6 +277,9 @@ class Cursor:
             response: about this partition.
             now: when it came.
             first: whether the partition was the first of the request; only the first gets a whole batch for certain.
+
+        Raises:
+            CorruptRecordsError: two responses say that batches are where they cannot be.
         """
         self.last_failure = None
         self._surprises = 0
@@ -278,7 +291,17 @@ class Cursor:
                 self.replica.follow(response.preferred_read_replica, now + self._options.metadata_max_age_ms / 1000)
                 return Outcome.REDIRECTED, None
             return self._take_nothing(response, now, first=first), None
-        found = scan(response.records, self.position)
+        records = response.records
+        found = scan(records, self.position)
+        if found.jumps:
+            found, left_out = self._placed(found, response.high_watermark)
+            if left_out and not found.batches:
+                self._enter(CursorState.READY)
+                return (Outcome.DOUBTED if self._doubts == 1 else Outcome.BEHIND), None
+            if left_out:
+                records = records[: found.complete_bytes]
+        elif found.tail_offset >= 0:
+            self._claim = Claim(found.next_offset, found.tail_offset)
         if not found.batches and not first:
             self._enter(CursorState.READY)
             self.request_size.starve()
@@ -288,7 +311,7 @@ class Cursor:
             self._enter(CursorState.READY)
             return Outcome.BEHIND, None
         fetched = FetchedRecords(
-            response.records,
+            records,
             self.position,
             found.next_offset,
             response.aborted_transactions,
@@ -298,17 +321,40 @@ class Cursor:
         )
         self.backoff.attempts = 0
         self.log_check_at = math.inf
-        self._log_end_looks = self._unknown_topic_looks = 0
+        self._log_end_looks = self._unknown_topic_looks = self._doubts = 0
         if self.replica.broker_id >= 0 or not self.replica.avoided:
             self.replica.note_records()
         if found.batches:
-            base_offset = int.from_bytes(response.records[:8], "big")
+            base_offset = int.from_bytes(records[:8], "big")
             self.request_size.observe(found.complete_bytes, found.next_offset - base_offset, found.batches)
             self._position_epoch = found.leader_epoch
+            self._at_boundary = True
         self._unconfirmed = (self.position, found.next_offset)
         self.position = found.next_offset
         self._enter(CursorState.READY if self.position < self.offset_range.end_offset else CursorState.DONE)
         return Outcome.FED, fetched
+
+    def _placed(self, found: ScannedHeaders, high_watermark: int) -> tuple[ScannedHeaders, bool]:
+        """Return what is taken of a response, and whether something is left out, to be asked for again."""
+        placed = place(found, self.offset_range.end_offset, high_watermark, self._claim, at_boundary=self._at_boundary)
+        self._claim = placed.claim
+        left_out = placed.left_out
+        if left_out is None:
+            return found, False
+        if not left_out.batches:
+            self._doubts += 1
+            if placed.reason and self._doubts > 1:
+                raise misplaced(self, placed.reason)
+            if self._doubts > _DOUBTS:
+                raise misplaced(self, "each response says something else about the next batch")
+        taken = found._replace(
+            next_offset=left_out.expected,
+            complete_bytes=left_out.at,
+            batches=left_out.batches,
+            records=left_out.records,
+            leader_epoch=left_out.leader_epoch,
+        )
+        return taken, True
 
     def _take_nothing(self, response: FetchPartitionResponse, now: float, *, first: bool) -> Outcome:
         high_watermark, stable = response.high_watermark, response.last_stable_offset
@@ -373,9 +419,10 @@ class Cursor:
             self._leader_epoch = -1
         # Nothing is known about the records before the new position.
         self._position_epoch = -1
-        self._unconfirmed = None
+        self._unconfirmed = self._claim = None
+        self._at_boundary = False
         self._forget_log_end()
-        self._unknown_topic_looks = 0
+        self._unknown_topic_looks = self._doubts = 0
         self.error = None
         self._enter(CursorState.READY if offset < self.offset_range.end_offset else CursorState.DONE)
 

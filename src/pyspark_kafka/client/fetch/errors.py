@@ -199,6 +199,17 @@ def position_mismatch(
     )
 
 
+def misplaced(cursor: RangeProgress, reason: str) -> CorruptRecordsError:
+    """Build the error for record batches that cannot be where their base offsets say."""
+    return CorruptRecordsError(
+        f"Reading {cursor.offset_range}: {cursor.last_address} returned record batches for offset {cursor.position} "
+        f"several times that are corrupt: {reason}. Checksums do not cover base offsets. {handed_out(cursor)}.",
+        condition="CORRUPT_RECORDS",
+        hint="Read the partition again; if it fails at the same offset, the log or the network path is damaged.",
+        parameters={"range": cursor.offset_range, "position": cursor.position, "broker": cursor.last_address},
+    )
+
+
 def no_progress(active: Sequence[RangeProgress], timeout_ms: float, last_error: ConnectorError | None) -> DeadlineError:
     """Build the error for ranges none of which moved for the time."""
     cursor = active[0]

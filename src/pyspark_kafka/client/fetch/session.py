@@ -50,7 +50,7 @@ from pyspark_kafka.client.queries.leader_epochs import EpochQuestion
 from pyspark_kafka.client.retry import RetryAction
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.counters import COUNTERS, THROTTLE_SECONDS
-from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.errors import ConnectorError, CorruptRecordsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -473,7 +473,11 @@ class FetchSession:
             else:
                 self._fail([cursor], fetch_refused(cursor, entry.error_code))
             return None
-        outcome, fetched = cursor.take(entry, now, first=first)
+        try:
+            outcome, fetched = cursor.take(entry, now, first=first)
+        except CorruptRecordsError as error:
+            self._fail([cursor], error)
+            return None
         if fetched is not None:
             self._records.append((cursor, fetched))
             self._sent_ahead = False

@@ -185,7 +185,8 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
     ),
     _consumer(
         "kafka.check.crcs",
-        "Whether the checksums of record batches are verified.",
+        "Whether the checksums of record batches are verified. They do not cover the offset at which a batch begins: "
+        "this is compared with the batches around it, whatever this option says.",
         parity=SAME,
         field="fetch.check_crcs",
         parse=scalars.boolean,
