@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
-from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError, DeadlineError
+from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError, DeadlineError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,6 +196,16 @@ def position_mismatch(
         condition="POSITION_MISMATCH",
         hint="If it repeats, inspect the partition's log with kafka-dump-log.",
         parameters={"range": cursor.offset_range, "expected": scanned_offset, "found": decoded_offset},
+    )
+
+
+def named_twice(cursor: RangeProgress) -> ProtocolError:
+    """Build the error for a response that has several entries for a partition, with different content."""
+    return ProtocolError(
+        f"{cursor.last_address} responded to a fetch with several entries for {cursor.topic_partition} that differ. "
+        f"None of them was used. {handed_out(cursor)}.",
+        condition="RESPONSE_INVALID",
+        parameters={"topic_partition": cursor.topic_partition, "broker": cursor.last_address},
     )
 
 

@@ -24,6 +24,30 @@ _SMALLEST_SHARE = 64 << 10
 
 
 @dataclass(slots=True, eq=False)
+class MatchedEntries:
+    """The entries of a response, compared with its request.
+
+    Attributes:
+        entries: of each range that has one.
+        doubled: ranges that have several, which differ: nobody knows which is theirs, and none of them is taken.
+        foreign: entries that were not requested.
+    """
+
+    entries: dict[Cursor, FetchPartitionResponse] = field(default_factory=dict)
+    doubled: list[Cursor] = field(default_factory=list)
+    foreign: list[FetchPartitionResponse] = field(default_factory=list)
+
+
+def describe_entry(entry: FetchPartitionResponse) -> str:
+    """Return what an entry is about, in the words of its response."""
+    return (
+        f"partition {entry.partition} of topic {entry.topic!r}"
+        if entry.topic_id is None
+        else (f"partition {entry.partition} of topic {entry.topic_id}")
+    )
+
+
+@dataclass(slots=True, eq=False)
 class RequestInFlight:
     """A request in flight.
 
@@ -37,6 +61,22 @@ class RequestInFlight:
     sent_at: float
     waited_since: float | None = None
     _by_name: dict[tuple[str | UUID | None, int], Cursor] = field(default_factory=dict)
+
+    def match(self, partitions: Sequence[FetchPartitionResponse]) -> MatchedEntries:
+        """Compare a response with the request; docs/internals/fetch-rules.md, R14 and R15."""
+        matched = MatchedEntries()
+        entries = matched.entries
+        for place, entry in enumerate(partitions):
+            cursor = self.find(entry, place)
+            if cursor is None:
+                matched.foreign.append(entry)
+            elif cursor not in entries:
+                entries[cursor] = entry
+            elif entries[cursor] != entry and cursor not in matched.doubled:
+                matched.doubled.append(cursor)
+        for cursor in matched.doubled:
+            del entries[cursor]
+        return matched
 
     def find(self, entry: FetchPartitionResponse, place: int) -> Cursor | None:
         """Return the range that an entry of the response is about; None if it was not requested.

@@ -31,9 +31,16 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.fetch.cursor import Cursor, CursorState, Outcome
-from pyspark_kafka.client.fetch.errors import fetch_refused, topic_deleted, topic_recreated
+from pyspark_kafka.client.fetch.errors import fetch_refused, named_twice, topic_deleted, topic_recreated
 from pyspark_kafka.client.fetch.request import RecordSizes
-from pyspark_kafka.client.fetch.routing import BrokerSlot, RequestInFlight, build_send, order_next, survey
+from pyspark_kafka.client.fetch.routing import (
+    BrokerSlot,
+    RequestInFlight,
+    build_send,
+    describe_entry,
+    order_next,
+    survey,
+)
 from pyspark_kafka.client.fetch.steps import (
     Deliver,
     Done,
@@ -50,7 +57,7 @@ from pyspark_kafka.client.queries.leader_epochs import EpochQuestion
 from pyspark_kafka.client.retry import RetryAction
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.counters import COUNTERS, THROTTLE_SECONDS
-from pyspark_kafka.errors import ConnectorError, CorruptRecordsError
+from pyspark_kafka.errors import ConnectorError, CorruptRecordsError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,6 +79,7 @@ _SOON_MS = 20.0
 # the first look finds it.
 _LOOK_S = 2.0
 _SILENT_S = 1.5
+_WARNINGS_APART_S = 60.0
 
 
 class FetchSession:
@@ -121,6 +129,7 @@ class FetchSession:
         # Before this time nothing can be sent, unless an event comes.
         self._nothing_before = -math.inf
         self._look_at = math.inf
+        self._warn_of_foreign_at = -math.inf
         self.last_error: ConnectorError | None = None
 
     # What the caller wants
@@ -445,22 +454,21 @@ class FetchSession:
             for cursor in request.cursors:
                 self._fail([cursor], fetch_refused(cursor, response.error_code))
             return
-        missing = dict.fromkeys(request.cursors)
+        matched = request.match(response.partitions)
         by_outcome: dict[Outcome, list[Cursor]] = {}
-        for place, entry in enumerate(response.partitions):
-            found = request.find(entry, place)
-            if found is None:
-                name = entry.topic if entry.topic_id is None else entry.topic_id
-                # docs/internals/fetch-rules.md, R15
-                text = "Broker %d responded to a fetch with partition %d of topic %s, which was not requested: ignored."
-                _LOG.warning(text, broker_id, entry.partition, name)
-            elif found in missing:
-                # Named twice: the first entry counts (docs/internals/fetch-rules.md, R14).
-                del missing[found]
-                if found.state is CursorState.IN_FLIGHT:
-                    outcome = self._take(found, entry, response, now, first=found is request.cursors[0])
-                    if outcome is not None:
-                        by_outcome.setdefault(outcome, []).append(found)
+        for cursor, entry in matched.entries.items():
+            if cursor.state is CursorState.IN_FLIGHT:
+                outcome = self._take(cursor, entry, response, now, first=cursor is request.cursors[0])
+                if outcome is not None:
+                    by_outcome.setdefault(outcome, []).append(cursor)
+        if matched.foreign and now >= self._warn_of_foreign_at:
+            self._warn_of_foreign_at = now + _WARNINGS_APART_S
+            # docs/internals/fetch-rules.md, R15
+            text = "Broker %d responded to a fetch with %s, which was not requested: ignored. Logged once a minute."
+            _LOG.warning(text, broker_id, listed(matched.foreign, describe_entry))
+        for cursor in matched.doubled:
+            self._note(cursor, named_twice(cursor))
+        missing = [cursor for cursor in request.cursors if cursor not in matched.entries]
         self._place(request, by_outcome, missing, now)
 
     def _take(

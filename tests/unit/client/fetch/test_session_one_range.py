@@ -113,6 +113,58 @@ def test_r14_a_partition_or_topic_listed_twice_is_processed_once(cluster: Simula
     assert Reading(cluster).values(0, 20) == list(range(20))
 
 
+def test_r14_entries_of_a_partition_that_differ_are_not_taken_and_the_range_is_asked_for_again(
+    cluster: SimulatedCluster,
+) -> None:
+    """As after a damaged partition number: the records of another partition would be read as this one's."""
+    batches = batches_of(2)
+
+    def other_first(request: Any) -> Any:
+        response = LogScript(batches)(request)
+        other = FetchScript(record_batch(0, [b"999"] * 10))(request).responses[0].partitions[0]
+        response.responses[0].partitions.insert(0, other)
+        return response
+
+    cluster.script(other_first, LogScript(batches))
+    assert Reading(cluster).values(0, 20) == list(range(20))
+    assert cluster.asked_offsets() == [0, 0, 10]
+
+
+def test_r14_entries_of_a_partition_that_always_differ_end_the_read_with_an_error_that_says_so(
+    cluster: SimulatedCluster,
+) -> None:
+    def doubled(request: Any) -> Any:
+        response = LogScript(batches_of(2))(request)
+        response.responses += FetchScript()(request).responses
+        return response
+
+    cluster.script(doubled)
+    with pytest.raises(DeadlineError) as caught:
+        Reading(cluster, poll_timeout_ms=200).values(0, 20)
+    assert (
+        "Last failure: [RESPONSE_INVALID] 127.0.0.1:0 responded to a fetch with several entries for t-0 that differ. "
+        "None of them was used. No record of the range was handed out." in str(caught.value)
+    )
+
+
+def test_r15_entries_that_were_not_asked_for_are_logged_once_a_minute(
+    cluster: SimulatedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    def with_foreign(request: Any) -> Any:
+        response = LogScript(batches_of(20))(request)
+        topic = response.responses[0]
+        topic.partitions += [type(topic.partitions[0])(partition_index=number) for number in range(7, 1_000)]
+        return response
+
+    cluster.script(with_foreign)
+    read = Reading(cluster).of(0, 200)
+    read.latency_s = lambda: 4.0
+    assert len(read.values()) == 1
+    lines = [record.getMessage() for record in caplog.records if "was not requested" in record.getMessage()]
+    assert len(lines) == 2  # of 80 s
+    assert "and 973 more, which was not requested" in lines[0]
+
+
 @pytest.mark.parametrize("version", [12, 17])
 def test_r15_a_topic_or_partition_that_was_not_asked_for_is_ignored_and_logged(
     version: int, caplog: pytest.LogCaptureFixture
@@ -133,7 +185,7 @@ def test_r15_a_topic_or_partition_that_was_not_asked_for_is_ignored_and_logged(
     assert Reading(cluster).values(0, 20) == list(range(20))
     text = caplog.text
     assert "with partition 0 of topic " in text
-    assert "with partition 7 of topic " in text
+    assert ", partition 7 of topic " in text
     assert "which was not requested: ignored" in text
 
 
