@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ def test_every_part_of_a_batch_is_visible_once_whoever_dies_or_stands_still(gene
 
 
 @pytest.mark.parametrize("generation", Generation)
-def test_parts_that_brokers_abort_after_a_decision_are_reported(generation: Generation) -> None:
+def test_parts_are_lost_only_by_the_time_after_a_decision_and_are_reported(generation: Generation) -> None:
     reported = 0
     for seed in range(SEEDS):
         simulation = Simulation(seed, generation, slow=True)
@@ -85,6 +86,22 @@ class Trusting(TaskCommits):
 
     def _renew(self, transaction: Any, marker: Any) -> Any:
         return transaction if marker.decision.is_complete else super()._renew(transaction, marker)
+
+
+class Unhurried(TaskCommits):
+    """Commits a decision however late."""
+
+    def _write(self, transaction: Any, marker: Any, *others: Any) -> Any:
+        return super()._write(transaction, replace(marker, decision=replace(marker.decision, until_ms=None)), *others)
+
+
+@pytest.mark.parametrize("generation", Generation)
+def test_simulation_finds_a_decision_on_transactions_that_are_almost_over(generation: Generation) -> None:
+    found = (
+        broken_by(seed, generation, slow=True, commits=lambda calls: Unhurried(calls, SINK, TIMEOUT_MS))
+        for seed in range(4_000)
+    )
+    assert any("decided too late" in (each or "") for each in found)
 
 
 @pytest.mark.parametrize("fault", [Careless, Forgetful, Greedy, Rash, Trusting])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
@@ -27,14 +27,15 @@ class TaskTransaction:
         encoded_bytes: their size in record batches.
         offsets: the first offset, and the offset after the last one, by topic-partition; None: too many to be named.
             Other producers' records may be between them.
-        has_timeout: whether brokers abort it by themselves; they do not if it is part of a two-phase commit (KIP-939).
+        timeout_ms: after which brokers abort it by themselves; None: they do not, because it is part of a two-phase
+            commit (KIP-939), or it was read from a marker, which does not hold it.
     """
 
     transaction: OpenTransaction
     records: int = 0
     encoded_bytes: int = 0
     offsets: dict[TopicPartition, tuple[int, int]] | None = None
-    has_timeout: bool = True
+    timeout_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the value in a commit marker."""
@@ -76,6 +77,8 @@ class CommitDecision:
         tasks: the transactions; none once all are ended.
         is_complete: whether all are ended, and nobody uses an id of the micro-batch any more.
         lost: the transactions that brokers had aborted before they could be committed.
+        until_ms: when it may be committed for the last time, by the driver's clock, because brokers abort the
+            transactions soon after; None: at any time. Not in the record.
     """
 
     pool: str
@@ -83,10 +86,11 @@ class CommitDecision:
     tasks: tuple[TaskTransaction, ...] = ()
     is_complete: bool = False
     lost: tuple[TaskTransaction, ...] = ()
+    until_ms: int | None = field(default=None, compare=False)
 
     def completed(self, lost: Iterable[TaskTransaction], *, pool: str) -> CommitDecision:
         """Return what is written when every transaction is ended, with the pool that may be used again."""
-        return replace(self, pool=pool, tasks=(), is_complete=True, lost=tuple(lost))
+        return replace(self, pool=pool, tasks=(), is_complete=True, lost=tuple(lost), until_ms=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return the value in a commit marker; without offsets if a record has no room for them."""
@@ -122,7 +126,8 @@ class Planning:
     Attributes:
         transaction: of the sink's transactional id, under which the decision is written; nobody has taken over before.
         pool: of the tasks' transactional ids.
-        planned_at_ms: the driver's clock before any of their transactions began, milliseconds since 1970-01-01 UTC.
+        planned_at_ms: the driver's clock before any of their transactions began, and when the planning was done,
+            milliseconds since 1970-01-01 UTC.
     """
 
     transaction: OpenTransaction

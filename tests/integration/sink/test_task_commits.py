@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from kit.independent_client import consume_committed
 from kit.reading import options_for
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.inspection import describe_transaction, list_transactions
 from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
@@ -25,6 +27,7 @@ from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.driver import task_commit_calls
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
 from pyspark_kafka.sink.driver.tasks_exactly_once import (
@@ -272,6 +275,51 @@ def test_batch_whose_transactions_are_almost_over_is_not_decided(query: Query, c
     assert query.visible() == []
 
 
+class LateClock:
+    """The driver's clock, which is moved on when the driver, or a broker that it waits for, stands still."""
+
+    late_s = 0.0
+
+    def time(self) -> float:
+        return time.time() + self.late_s
+
+    def time_ns(self) -> int:
+        return time.time_ns() + int(self.late_s * 1e9)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "comes_after"),
+    [
+        (BrokerTaskCommitCalls, "open_tasks", True),
+        (BrokerTaskCommitCalls, "write", False),
+        (Producer, "flush", True),
+        (TransactionalId, "end", False),
+    ],
+    ids=["list", "before the decision", "acknowledgement", "before its EndTxn"],
+)
+def test_nothing_is_decided_once_transactions_of_tasks_are_almost_over(
+    query: Query, monkeypatch: pytest.MonkeyPatch, client: KafkaClient, owner: type, name: str, comes_after: bool
+) -> None:
+    query.log(0)
+    messages = [attempt(query.plan(), b"a")]
+    clock, real = LateClock(), getattr(owner, name)
+
+    def late(*args: Any, **named: Any) -> Any:
+        result = real(*args, **named) if comes_after else None
+        clock.late_s = 46.0
+        return result if comes_after else real(*args, **named)
+
+    monkeypatch.setattr(task_commit_calls, "time", clock)
+    monkeypatch.setattr(owner, name, late)
+    with pytest.raises(DeliveryError, match=r"TRANSACTION_TIMED_OUT.*Nothing of the batch is visible"):
+        query.job().commit(0, messages)
+    monkeypatch.undo()
+    query.job().abort(0, messages)
+    assert not query.is_held_back(client)
+    query.job().commit(0, [attempt(query.plan(), b"again")])
+    assert query.visible() == [b"again"]
+
+
 @pytest.mark.full("Waits for limits of time")
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("condition", ["TRANSACTION_TIMED_OUT", "SINK_TAKEN_OVER"])
@@ -287,7 +335,7 @@ def test_decision_that_has_timed_out_is_told_from_another_driver(
         found = describe_transaction(client, query.sink_id)
         return found is not None and not found.state.is_open
 
-    def late(owner: TransactionalId, transaction: OpenTransaction, *, commit: bool) -> OpenTransaction:
+    def late(owner: TransactionalId, transaction: OpenTransaction, **named: Any) -> OpenTransaction:
         if owner.name == query.sink_id:
             monkeypatch.undo()
             with KafkaClient(query.options.connection) as client:
@@ -295,7 +343,7 @@ def test_decision_that_has_timed_out_is_told_from_another_driver(
                 eventually(lambda: is_ended(client), 60)
                 if condition == "SINK_TAKEN_OVER":
                     TransactionalId(client, owner.name, 60_000).fence()
-        return real(owner, transaction, commit=commit)
+        return real(owner, transaction, **named)
 
     monkeypatch.setattr(TransactionalId, "end", late)
     with pytest.raises(DeliveryError) as caught:
@@ -346,7 +394,7 @@ def test_transactions_have_no_timeout_where_brokers_have_two_phase_commits(tmp_p
         left, message = attempt(factory, b"left"), attempt(factory, b"a")
         assert left.task is not None
         assert message.task is not None
-        assert not message.task.has_timeout
+        assert message.task.timeout_ms is None
         with KafkaClient(query.options.connection) as client:
             found = describe_transaction(client, message.task.transaction.name)
             assert found is not None

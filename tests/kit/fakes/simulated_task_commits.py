@@ -2,7 +2,8 @@
 
 A driver can be paused before any of its requests, for as long as other drivers plan and commit whole micro-batches, and
 can die there; time passes; attempts of tasks are slow, late, doubled or dead. Nobody tells a driver that another one is
-at work. What readers would see is compared with what was decided.
+at work. What readers would see is compared with what was decided. Parts may be lost only by the timeout of transactions
+that had a quarter of it left when they were decided to be committed: their driver died after that, or stood still.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Coordinator:
         committed: (batch, task, attempt) of each part that readers see, in order.
         markers: the committed markers of the sink.
         now: milliseconds.
+        too_late: micro-batches that were decided when a transaction of theirs was gone, or almost.
+        timed_out: id and epoch of each transaction that brokers have aborted after its timeout.
     """
 
     def __init__(self, generation: Generation) -> None:
@@ -63,6 +66,8 @@ class Coordinator:
         self.committed: list[tuple[int, int, int]] = []
         self.markers: list[CommitMarker] = []
         self.now = 0
+        self.too_late: list[int] = []
+        self.timed_out: set[tuple[str, int]] = set()
 
     def init(self, name: str) -> OpenTransaction:
         """Take an id over."""
@@ -102,10 +107,11 @@ class Coordinator:
 
     def time_out(self) -> None:
         """Abort what is open for too long; the epoch is raised."""
-        for entry in self.entries.values():
+        for name, entry in self.entries.items():
             if entry.open_at is not None and self.now - entry.open_at >= TIMEOUT_MS:
                 self._end(entry, commit=False)
                 entry.timed_out = entry.epoch
+                self.timed_out.add((name, entry.epoch))
                 entry.epoch, entry.last_epoch = entry.epoch + 1, -1
 
     def following(self, name: str) -> OpenTransaction:
@@ -117,7 +123,15 @@ class Coordinator:
             self.committed += entry.content
             if entry.marker is not None:
                 self.markers.append(entry.marker)
+                self._check_decision(entry.marker)
         entry.open_at, entry.content, entry.marker = None, [], None
+
+    def _check_decision(self, marker: CommitMarker) -> None:
+        for task in marker.decision.tasks if marker.decision else ():
+            entry = self.entries[task.transaction.name]
+            is_open = entry.open_at is not None and entry.epoch == task.transaction.identity.producer_epoch
+            if not is_open or self.now - (entry.open_at or 0) > TIMEOUT_MS * 3 // 4:
+                self.too_late.append(marker.batch_id)
 
     def _transaction(self, name: str, entry: Entry) -> OpenTransaction:
         return OpenTransaction(name, TransactionIdentity(7, entry.epoch, self.generation))
@@ -155,6 +169,9 @@ class SimulatedCalls(TaskCommitCalls):
         self._world.between()
         self._coordinator.write(transaction, marker)
         self._world.between()
+        until_ms = None if marker.decision is None else marker.decision.until_ms
+        if until_ms is not None and self._coordinator.now > until_ms:
+            raise TransactionInDoubtError("too late", condition="TRANSACTION_IN_DOUBT")
         if not self._coordinator.end(transaction, commit=True):
             raise TransactionLostError("ended", condition="TRANSACTION_LOST")
         following = self._coordinator.following(SINK)
@@ -174,11 +191,14 @@ class SimulatedCalls(TaskCommitCalls):
 
     def open_tasks(self, prefix: str) -> dict[str, tuple[int, int]]:
         self._world.between()
-        return {
+        found = {
             name: (7, entry.epoch)
             for name, entry in self._coordinator.entries.items()
             if name.startswith(prefix) and entry.open_at is not None
         }
+        # The response may be late.
+        self._world.between()
+        return found
 
     def abort_tasks(self, names: Sequence[str]) -> None:
         for name in names:
@@ -286,7 +306,7 @@ class Simulation:
         self.coordinator.write(transaction, (batch, number, self._attempts))
         if self.rng.random() < 0.9:
             free.append((name, epoch))
-        return TaskTransaction(transaction, records=1)
+        return TaskTransaction(transaction, records=1, timeout_ms=TIMEOUT_MS)
 
     def run(self, batches: int) -> None:
         """Run until that many micro-batches are committed, or one is incomplete; check what readers see."""
@@ -312,7 +332,14 @@ class Simulation:
         decided = {marker.batch_id for marker in self.coordinator.markers}
         if undecided := {batch for batch, _ in seen} - decided:
             raise BrokenInvariantError(f"visible and not decided: {undecided}")
-        lost = {marker.batch_id for marker in self.coordinator.markers if marker.decision and marker.decision.lost}
+        if self.coordinator.too_late:
+            raise BrokenInvariantError(f"decided too late: {self.coordinator.too_late}")
+        lost = set()
+        for marker in self.coordinator.markers:
+            for task in marker.decision.lost if marker.decision else ():
+                lost.add(marker.batch_id)
+                if (task.transaction.name, task.transaction.identity.producer_epoch) not in self.coordinator.timed_out:
+                    raise BrokenInvariantError(f"lost, but not by its timeout: {task.transaction.name}")
         for batch in decided:
             missing = [number for number in range(TASKS) if not seen[batch, number]]
             if missing and batch not in lost:

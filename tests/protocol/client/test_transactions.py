@@ -15,10 +15,12 @@ from kafka.protocol.producer import (
     InitProducerIdResponse,
 )
 
+from kit.fakes.clock import Clock
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.client.transactions.owner import TransactionalId
@@ -93,6 +95,28 @@ def test_commit_of_the_second_generation_is_sent_again_if_its_response_is_lost(
             with pytest.raises(TransactionInDoubtError):
                 owner.end(transaction, commit=commit)
         assert len(cluster.requests(EndTxnRequest)) == sent
+
+
+@pytest.mark.parametrize("generation", list(Generation))
+def test_end_whose_time_is_over_is_not_sent(generation: Generation) -> None:
+    transaction = OpenTransaction("sink", TransactionIdentity(7, 3, generation))
+    clock = Clock()
+    with TcpCluster() as cluster, KafkaClient(cluster.options()) as client:
+        owner = TransactionalId(client, "sink", 60_000)
+        cluster.script(FindCoordinatorRequest, coordinator(0))
+        client.fetch_metadata(())
+        late = Deadline(1_000, clock=clock, sleep=clock.sleep)
+        find = owner._coordinator._find
+
+        def stand_still(step: Deadline) -> int:
+            found = find(step)
+            clock.now += 1
+            return found
+
+        owner._coordinator._find = stand_still
+        with pytest.raises(TransactionInDoubtError):
+            owner.end(transaction, commit=True, deadline=late)
+        assert not cluster.requests(EndTxnRequest)
 
 
 def test_partition_joins_every_transaction_of_the_first_generation_anew() -> None:

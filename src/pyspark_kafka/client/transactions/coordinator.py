@@ -47,6 +47,7 @@ class CoordinatorCalls:
         attempt: Callable[[Connection, Deadline], _T],
         *,
         lost: Callable[[ConnectorError, bool], ConnectorError | None] | None = None,
+        deadline: Deadline | None = None,
     ) -> _T:
         """Run `attempt` with a connection to the coordinator until it succeeds, as `retry.retrying` does.
 
@@ -57,6 +58,7 @@ class CoordinatorCalls:
             attempt: sends the request.
             lost: builds the final error for a missing response, or returns None to try again; gets the failure, and
                 whether the request may have been sent. Without it, the request is always tried again.
+            deadline: for all attempts; None takes `api_timeout_ms`.
         """
 
         def guarded(deadline: Deadline) -> _T:
@@ -76,7 +78,7 @@ class CoordinatorCalls:
                     raise final from error
                 raise
 
-        return self._client.retrying(step, self._client.deadline(), guarded)
+        return self._client.retrying(step, deadline or self._client.deadline(), guarded)
 
 
 def find_coordinator(client: KafkaClient, transactional_id: str, deadline: Deadline) -> int:

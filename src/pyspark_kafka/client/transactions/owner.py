@@ -159,12 +159,17 @@ class TransactionalId:
         self._coordinator.run(f"Joining group '{group_id}' to the transaction of '{self.name}'", attempt)
         self._joined_groups.add(group_id)
 
-    def end(self, transaction: OpenTransaction, *, commit: bool) -> OpenTransaction:
+    def end(self, transaction: OpenTransaction, *, commit: bool, deadline: Deadline | None = None) -> OpenTransaction:
         """Commit or abort; when it returns the decision is on disk, and readers see it soon.
 
         In V2 a commit whose response is lost is sent again: the coordinator knows by the epoch that it is done, and
         refuses a copy that arrives late. In V1 an end that is sent twice could end a later transaction. An abort is not
         worth a wait.
+
+        Args:
+            transaction: of this owner.
+            commit: or abort it.
+            deadline: for all attempts, none of which is sent after it; None takes `api_timeout_ms`.
 
         Returns:
             The next transaction of this owner. In V1 its sequences continue; in V2 it has another epoch, and they begin
@@ -177,8 +182,10 @@ class TransactionalId:
 
         Source: KIP-890; Kafka `TransactionCoordinator.endTransaction`.
         """
+        step = f"Ending the transaction of '{self.name}'"
 
         def attempt(connection: Connection, deadline: Deadline) -> OpenTransaction:
+            deadline.check(step)
             response = _request_end(connection, transaction, deadline, commit=commit)
             raise_if_in_doubt(response.error_code, self.name, connection.address)
             what = "Ending the transaction of"
@@ -190,7 +197,7 @@ class TransactionalId:
             return None if commit and is_repeatable else self._no_response(error)
 
         try:
-            following = self._coordinator.run(f"Ending the transaction of '{self.name}'", attempt, lost=lost)
+            following = self._coordinator.run(step, attempt, lost=lost, deadline=deadline)
         except (DeadlineError, TransportError) as error:
             raise self._no_response(error) from error
         self._joined, self._joined_groups = set(), set()

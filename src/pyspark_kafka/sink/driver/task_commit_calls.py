@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.errors import TransactionLostError
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction, list_transactions
@@ -111,7 +112,7 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
                 condition="TRANSACTION_LOST",
                 parameters={"transactional_id": self._sink_id, "cause": error.condition},
             ) from error
-        return self._id.end(transaction, commit=True)
+        return self._id.end(transaction, commit=True, deadline=self._deadline(marker))
 
     def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool]:
         """See `TaskCommitCalls`."""
@@ -138,6 +139,14 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
     def now_ms(self) -> int:
         """See `TaskCommitCalls`."""
         return time.time_ns() // 1_000_000
+
+    def _deadline(self, marker: CommitMarker) -> Deadline | None:
+        until_ms = None if marker.decision is None else marker.decision.until_ms
+        if until_ms is None:
+            return None
+        left_ms = min(until_ms - self.now_ms(), self._client.options.api_timeout_ms)
+        # By the clock that the age of the tasks is counted with: others stand still with the machine.
+        return Deadline(left_ms, clock=time.time)
 
     def _side_by_side(self, call: Callable[[KafkaClient, _A], _B], values: Sequence[_A]) -> list[_B]:
         def one(value: _A) -> _B:

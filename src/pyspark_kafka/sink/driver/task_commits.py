@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.open_transaction import Generation
-from pyspark_kafka.errors import DeliveryError
+from pyspark_kafka.errors import ConnectorError, DeliveryError
 from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding, incomplete, judge
 from pyspark_kafka.sink.task_transactions import (
     CommitDecision,
@@ -62,8 +62,10 @@ class TaskCommitCalls(ABC):
     def write(self, transaction: OpenTransaction, marker: CommitMarker) -> OpenTransaction:
         """Write a marker and commit it; return the next transaction of the sink's id.
 
+        A decision is not committed after its `until_ms`; only a request that is in flight then may still arrive.
+
         Raises:
-            TransactionInDoubtError: nobody knows whether it is committed.
+            TransactionInDoubtError: nobody knows whether it is committed; or it was too late to commit it.
             TransactionLostError: someone has taken over; it may be committed all the same.
         """
 
@@ -96,7 +98,7 @@ class TaskCommits:
     Args:
         calls: what is asked of brokers.
         sink_id: the sink's transactional id.
-        timeout_ms: after which brokers abort the transaction of a task, if it has a timeout.
+        timeout_ms: after which brokers abort a transaction of the sink's id.
 
     Raises:
         CheckpointError: by every method: the newest marker does not fit; see `judge`.
@@ -152,14 +154,22 @@ class TaskCommits:
             self._abort_open(planning.pool)
             return MarkerFinding.COMMITTED
 
-        def check() -> None:
-            self._check_open(planning, ours, tasks)
+        def check_again() -> None:
+            try:
+                self._check_open(planning, ours, tasks)
+            except DeliveryError:
+                # `abort` knows the identity only that was given up for this one.
+                self._give_up(planning.pool)
+                raise
 
-        check()
-        decided = replace(ours, decision=CommitDecision(planning.pool, transaction.identity, tuple(tasks)))
+        self._check_open(planning, ours, tasks)
+        decision = CommitDecision(
+            planning.pool, transaction.identity, tuple(tasks), until_ms=_latest_decision_ms(planning, tasks)
+        )
+        decided = replace(ours, decision=decision)
         # If this driver stood still, brokers may have aborted its decision, and transactions of tasks as well: with the
         # decision written again, the batch would be committed without these.
-        transaction, decided = self._write(transaction, decided, check)
+        transaction, decided = self._write(transaction, decided, check_again)
         if transaction.identity.generation is Generation.V1:
             # The epoch has stayed: another producer would begin with sequences that brokers have seen, and drop it.
             transaction = self._renew(transaction, decided)
@@ -252,20 +262,11 @@ class TaskCommits:
 
     def _check_open(self, planning: Planning, ours: CommitMarker, tasks: Sequence[TaskTransaction]) -> None:
         """Refuse a decision that could not be carried out: nothing is decided yet, and the batch can run again."""
-        elapsed_ms = self._calls.now_ms() - planning.planned_at_ms
-        # What is left is for the decision and for the ends.
-        if any(task.has_timeout for task in tasks) and elapsed_ms > self._timeout_ms * 3 // 4:
-            raise DeliveryError(
-                f"Batch {ours.batch_id} of query {ours.query_id} was planned {elapsed_ms} ms ago, and is not decided; "
-                f"brokers abort the transactions of its tasks after {self._timeout_ms} ms "
-                "(kafka.transaction.timeout.ms), and a quarter of it is kept for the commit. Nothing of the batch is "
-                "visible.",
-                condition="TRANSACTION_TIMED_OUT",
-                hint="Raise it, up to the brokers' transaction.max.timeout.ms, or make batches smaller "
-                "(maxOffsetsPerTrigger of the source). If the driver stood still, start the query again.",
-                parameters={"timeout_ms": self._timeout_ms, "elapsed_ms": elapsed_ms},
-            )
-        found = self._calls.open_tasks(task_prefix(self._sink_id, planning.pool)) if tasks else {}
+        if not tasks:
+            return
+        found = self._calls.open_tasks(task_prefix(self._sink_id, planning.pool))
+        # Afterwards: the list may be older than it looks.
+        self._check_age(planning, ours, tasks)
         expected = {task.transaction.name: task.transaction.identity for task in tasks}
         gone = [
             name
@@ -282,8 +283,29 @@ class TaskCommits:
                 parameters={"sink_id": self._sink_id, "batch_id": ours.batch_id, "transactional_id": gone[0]},
             )
 
+    def _check_age(self, planning: Planning, ours: CommitMarker, tasks: Sequence[TaskTransaction]) -> None:
+        now_ms, until_ms = self._calls.now_ms(), _latest_decision_ms(planning, tasks)
+        if until_ms is None or now_ms <= until_ms:
+            return
+        elapsed_ms, timeout_ms = now_ms - planning.planned_at_ms, _shortest_timeout_ms(tasks)
+        raise DeliveryError(
+            f"Batch {ours.batch_id} of query {ours.query_id} was planned {elapsed_ms} ms ago, and is not decided; "
+            f"brokers abort the transactions of its tasks after {timeout_ms} ms (kafka.transaction.timeout.ms), and a "
+            "quarter of it is kept for the commit. Nothing of the batch is visible.",
+            condition="TRANSACTION_TIMED_OUT",
+            hint="Raise it, up to the brokers' transaction.max.timeout.ms, or make batches smaller "
+            "(maxOffsetsPerTrigger of the source). If the driver stood still, start the query again.",
+            parameters={"timeout_ms": timeout_ms, "elapsed_ms": elapsed_ms},
+        )
+
     def _abort_open(self, pool: str) -> None:
         self._calls.abort_tasks(sorted(self._calls.open_tasks(task_prefix(self._sink_id, pool))))
+
+    def _give_up(self, pool: str) -> None:
+        try:
+            self._abort_open(pool)
+        except ConnectorError as error:
+            _LOG.warning("Transactions of tasks are left open until the next planning, or their timeout: %s", error)
 
     def _timed_out(self, marker: CommitMarker) -> DeliveryError:
         if marker.decision is not None and marker.decision.is_complete:
@@ -311,6 +333,17 @@ class TaskCommits:
             "queries, set a 'kafka.transactional.id' of its own for each.",
             parameters={"sink_id": self._sink_id, "batch_id": marker.batch_id},
         )
+
+
+def _shortest_timeout_ms(tasks: Sequence[TaskTransaction]) -> int | None:
+    """Return after which time brokers abort the first of the transactions; None: none of them."""
+    return min((task.timeout_ms for task in tasks if task.timeout_ms is not None), default=None)
+
+
+def _latest_decision_ms(planning: Planning, tasks: Sequence[TaskTransaction]) -> int | None:
+    """Return until when the transactions can be decided to be committed; what is left of their time is for the ends."""
+    timeout_ms = _shortest_timeout_ms(tasks)
+    return None if timeout_ms is None else planning.planned_at_ms + timeout_ms * 3 // 4
 
 
 def _is_same(found: CommitMarker, written: CommitMarker) -> bool:

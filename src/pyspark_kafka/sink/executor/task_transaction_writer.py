@@ -120,7 +120,7 @@ class KafkaTaskTransactionWriter(DataWriter):
             self._encoder.records,
             self._encoder.encoded_bytes,
             offsets,
-            has_timeout=self._owner is None or self._owner.has_timeout,
+            timeout_ms=self._timeout_ms if self._owner is None or self._owner.has_timeout else None,
         )
         return TaskTransactionMessage(self._planning, task)
 
