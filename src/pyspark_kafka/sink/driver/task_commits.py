@@ -119,7 +119,6 @@ class TaskCommits:
         Args:
             ours: of the newest micro-batch in the checkpoint.
         """
-        planned_at_ms = self._calls.now_ms()
         # Before the marker is read: whoever planned before can decide no more.
         transaction = self._calls.fence()
         planned = transaction.identity
@@ -139,7 +138,8 @@ class TaskCommits:
         if continued is None:
             left = self._calls.open_tasks(f"{self._sink_id}-")
             self._calls.abort_tasks([name for name in left if is_abandoned(name, self._sink_id, planned, pool)])
-        return Planning(transaction, pool, planned_at_ms)
+        # Last: no task has begun, and what was waited for above is not to be taken from their time.
+        return Planning(transaction, pool, self._calls.now_ms())
 
     def commit(self, planning: Planning, ours: CommitMarker, tasks: Sequence[TaskTransaction]) -> MarkerFinding:
         """Commit what tasks have written; do nothing if the micro-batch is committed already.

@@ -153,6 +153,27 @@ def test_lost_tasks_are_reported_by_each_planning_of_their_batch_and_by_no_other
     assert [part[:2] for part in world.coordinator.committed] == [(1, number) for number in range(TASKS)]
 
 
+class WaitsForOthers(LostResponses):
+    """Each request of a planning takes a while: transactions of other sinks are waited for."""
+
+    is_planned = False
+
+    def between(self) -> None:
+        if not self.is_planned:
+            self.coordinator.now += TIMEOUT_MS
+
+
+def test_time_of_tasks_begins_when_their_planning_is_done() -> None:
+    world = WaitsForOthers(0, Generation.V2)
+    commits = TaskCommits(SimulatedCalls(world), SINK, TIMEOUT_MS)
+    ours = CommitMarker(SINK, "query", 0, "print 0")
+    planning = commits.plan(ours)
+    world.is_planned = True
+    assert planning.planned_at_ms == world.coordinator.now
+    commits.commit(planning, ours, [world.attempt(planning, 0, number) for number in range(TASKS)])
+    assert len(world.coordinator.committed) == TASKS
+
+
 @pytest.mark.parametrize(("elapsed_ms", "is_decided"), [(TIMEOUT_MS * 3 // 4, True), (TIMEOUT_MS * 3 // 4 + 1, False)])
 def test_batch_is_decided_only_while_a_quarter_of_the_timeout_is_left(elapsed_ms: int, is_decided: bool) -> None:
     world = LostResponses(0, Generation.V2)
