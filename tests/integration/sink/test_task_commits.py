@@ -320,6 +320,18 @@ def test_nothing_is_decided_once_transactions_of_tasks_are_almost_over(
     assert query.visible() == [b"again"]
 
 
+def test_tasks_take_the_timeout_of_the_sink_where_brokers_refuse_theirs(query: Query, client: KafkaClient) -> None:
+    for task_timeout_ms, taken_ms in ((900_000, 900_000), (901_000, 60_000)):
+        query.settings = replace(query.settings, task_timeout_ms=task_timeout_ms)
+        query.log(0)
+        task = attempt(query.plan(), b"a").task
+        assert task is not None
+        assert task.timeout_ms == taken_ms
+        found = describe_transaction(client, task.transaction.name)
+        assert found is not None
+        assert found.timeout_ms == taken_ms
+
+
 @pytest.mark.full("Waits for limits of time")
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("condition", ["TRANSACTION_TIMED_OUT", "SINK_TAKEN_OVER"])

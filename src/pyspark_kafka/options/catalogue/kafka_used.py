@@ -316,7 +316,8 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = (
     _producer(
         "kafka.transaction.timeout.ms",
         "The maximum time in which an exactly-once write sends its prepared records to the brokers. In a continuous "
-        "query three epochs must fit into it.",
+        "query three epochs must fit into it. With `exactlyOnceCommit` `tasks`: how long a micro-batch may take, "
+        "900000 by default if brokers allow that.",
         parity=NO_TRANSACTION,
         field="exactly_once.transaction_timeout_ms",
         parse=_POSITIVE_MS,

@@ -13,6 +13,9 @@ from pyspark_kafka.options.resolve.formats import resolve_typed_write
 from pyspark_kafka.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
 
 _MIN_BUFFER = 1 << 20
+# The limit of brokers (transaction.max.timeout.ms). The next planning aborts what dead tasks have left open, and what a
+# dead driver has decided is lost after this time: longer is better.
+_TASK_TIMEOUT_MS = 900_000
 
 
 def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOptions:
@@ -89,6 +92,8 @@ def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnce
                 name,
             )
     resolved = ExactlyOnceOptions(**options.fields("exactly_once"))
+    if resolved.commit == "tasks" and not options.given("kafka.transaction.timeout.ms"):
+        resolved = replace(resolved, task_timeout_ms=_TASK_TIMEOUT_MS)
     checkpoint = resolved.checkpoint_location
     if resolved.spool_location is None and checkpoint is not None:
         resolved = replace(resolved, spool_location=f"{checkpoint.rstrip('/')}/spool")

@@ -50,6 +50,8 @@ class ExactlyOnceOptions:
     Attributes:
         transactional_id: the sink's name; None: made from the query's id.
         transaction_timeout_ms: how long a transaction may be open.
+        task_timeout_ms: how long a transaction of a task may be open, if brokers allow that; None, or if they do not:
+            `transaction_timeout_ms`.
         commit: who sends the records of a micro-batch and commits them: `driver`, or `tasks` in transactions of theirs.
         commit_topic: the topic of the commit markers.
         checkpoint_location: the query's checkpoint; None in a batch write.
@@ -61,6 +63,7 @@ class ExactlyOnceOptions:
 
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
+    task_timeout_ms: int | None = None
     commit: str = "driver"
     commit_topic: str = "pyspark_kafka_commits"
     checkpoint_location: str | None = None

@@ -78,7 +78,7 @@ class KafkaTaskTransactionWriterFactory(StreamingDataWriterFactory):
         origin = task_origin(self.options, self.query_id, epoch_id, partition_id)
         return KafkaTaskTransactionWriter(
             options_of_task(self.options, epoch_id),
-            self.settings.transaction_timeout_ms,
+            self.settings,
             self.columns,
             planning,
             planning.transaction.name,

@@ -14,7 +14,7 @@ from pyspark_kafka.client.transactions.open_transaction import Generation
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.client.wire.missing_rights import widen
 from pyspark_kafka.connector import DataWriter, WriterCommitMessage
-from pyspark_kafka.errors import AccessError, ConnectorError, DeliveryError
+from pyspark_kafka.errors import AccessError, ConnectorError, DeliveryError, OptionError
 from pyspark_kafka.sink.executor.partition_lookup import PartitionLookup
 from pyspark_kafka.sink.executor.record_batch_encoder import RecordBatchEncoder
 from pyspark_kafka.sink.task_ids import TaskIds
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.options import WriteOptions
+    from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
     from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
     from pyspark_kafka.sink.executor.record_batch_encoder import EncodedBatch
@@ -62,7 +63,7 @@ class KafkaTaskTransactionWriter(DataWriter):
 
     Args:
         options: topic, producer, sizes.
-        timeout_ms: of the transaction.
+        settings: the times of the transaction.
         columns: the positions of the sink's columns.
         planning: of the micro-batch.
         sink_id: the sink's transactional id.
@@ -77,13 +78,14 @@ class KafkaTaskTransactionWriter(DataWriter):
     def __init__(
         self,
         options: WriteOptions,
-        timeout_ms: int,
+        settings: ExactlyOnceOptions,
         columns: SinkColumns,
         planning: Planning,
         sink_id: str,
         origin: TaskOrigin | None,
     ) -> None:
-        self._options, self._timeout_ms, self._sink_id = options, timeout_ms, sink_id
+        self._options, self._settings, self._sink_id = options, settings, sink_id
+        self._timeout_ms = settings.task_timeout_ms or settings.transaction_timeout_ms
         self._planning = planning
         self._ids = TaskIds(sink_id, planning.pool, planning.transaction.identity.producer_epoch)
         self._resources = ExitStack()
@@ -187,13 +189,7 @@ class KafkaTaskTransactionWriter(DataWriter):
             # One for the records, and one for the coordinator: each has its own requests in flight.
             client, asking = (self._resources.enter_context(borrow_client(self._options.connection)) for _ in range(2))
             self._name = self._ids.take()
-            self._owner = TransactionalId(asking, self._name, self._timeout_ms, two_phase=True)
-            try:
-                self._transaction = self._owner.fence()
-            except AccessError as error:
-                # On the ids of all tasks, of which there are others tomorrow.
-                widen(error, self._sink_id)
-                raise
+            self._owner, self._transaction = self._take_over(asking)
             self._producer = self._resources.enter_context(
                 Producer(
                     client,
@@ -205,3 +201,19 @@ class KafkaTaskTransactionWriter(DataWriter):
                 )
             )
         return self._producer, self._transaction, self._owner
+
+    def _take_over(self, client: KafkaClient) -> tuple[TransactionalId, OpenTransaction]:
+        owner = TransactionalId(client, self._name, self._timeout_ms, two_phase=True)
+        try:
+            return owner, owner.fence()
+        except AccessError as error:
+            # On the ids of all tasks, of which there are others tomorrow.
+            widen(error, self._sink_id)
+            raise
+        except OptionError as error:
+            accepted_ms = self._settings.transaction_timeout_ms
+            if error.condition != "TRANSACTION_TIMEOUT_TOO_LARGE" or self._timeout_ms == accepted_ms:
+                raise
+            # Brokers allow less than our default for tasks; they have accepted the sink's.
+            self._timeout_ms = accepted_ms
+            return self._take_over(client)

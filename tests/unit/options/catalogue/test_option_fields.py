@@ -47,6 +47,7 @@ RESOLVED_FIELDS = {
     "write.producer": "write",
     "write.exactly_once": "write",
     "write.patient_delivery_timeout_ms": "write",
+    "exactly_once.task_timeout_ms": "write",
     "write.typed": "write",
     "write.notes": "write",
     **dict.fromkeys(

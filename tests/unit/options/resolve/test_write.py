@@ -140,6 +140,21 @@ def test_an_exactly_once_stream_knows_its_query_by_the_checkpoint() -> None:
     assert "Option 'checkpointLocation' of the writer must be set" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("given", "task_timeout_ms"),
+    [({}, None), ({"exactlyOnceCommit": "tasks"}, 900_000)],
+    ids=["driver", "tasks"],
+)
+def test_transactions_of_tasks_have_time_unless_the_user_has_set_one(
+    given: dict[str, str], task_timeout_ms: int | None
+) -> None:
+    given = {**EXACTLY_ONCE, "checkpointLocation": "/c", **given}
+    for more, expected in (({}, task_timeout_ms), ({"kafka.transaction.timeout.ms": "60000"}, None)):
+        found = parse_write_options({**given, **more}, streaming=True).exactly_once
+        assert found is not None
+        assert (found.task_timeout_ms, found.transaction_timeout_ms) == (expected, 60_000)
+
+
 def test_an_exactly_once_batch_write_has_no_checkpoint() -> None:
     given = {"spoolLocation": "s3://b/spool", "spoolThresholdBytes": "0", "kafka.transaction.timeout.ms": "9"}
     options = parse_write_options({**EXACTLY_ONCE, **given, "checkpointLocation": "/c"}, streaming=False)
