@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from pyspark_kafka.errors import CheckpointError, CorruptRecordsError, DeliveryError
-from pyspark_kafka.sink.task_transactions import CommitDecision
+from pyspark_kafka.sink.task_transactions import CommitDecision, TaskTransaction
 
 _VERSION = 1
 # Of a marker with a decision, which a program that does not know it must not pass over.
@@ -188,24 +188,55 @@ def incomplete(marker: CommitMarker) -> DeliveryError:
     Args:
         marker: the marker that names the lost transactions.
     """
-    lost = () if marker.decision is None else marker.decision.lost
-    records = sum(task.records for task in lost)
-    places = [
+    noted = () if marker.decision is None else marker.decision.lost
+    lost = [task for task in noted if not task.is_forgotten]
+    forgotten = [task for task in noted if task.is_forgotten]
+    told = []
+    if lost:
+        told.append(
+            f"Batch {marker.batch_id} of query {marker.query_id} is committed without {_records(lost)} of its records: "
+            f"brokers had aborted {len(lost)} transactions of its tasks before the driver could end them. Their "
+            f"records were written at, and are not visible: {', '.join(_places(lost))}."
+        )
+    if forgotten:
+        told.append(
+            f"Whether {_records(forgotten)} records of batch {marker.batch_id} of query {marker.query_id} are "
+            f"committed is not known: brokers have forgotten {len(forgotten)} transactions of its tasks "
+            "(transactional.id.expiration.ms), and the log does not show their outcome. Their records were written at: "
+            f"{', '.join(_places(forgotten))}."
+        )
+    look = "Look whether the records of forgotten transactions are visible. " if forgotten else ""
+    return DeliveryError(
+        f"{' '.join(told)} The other records of the batch are visible.",
+        condition="SINK_COMMIT_INCOMPLETE",
+        hint=f"{look}Write the lost records by other means, or set a new 'kafka.transactional.id': the batch is then "
+        "written again, whole. Raise kafka.transaction.timeout.ms above the time for which a driver may be away.",
+        parameters={
+            "sink_id": marker.sink_id,
+            "batch_id": marker.batch_id,
+            "lost": len(noted),
+            "records": _records(noted),
+        },
+    )
+
+
+def _records(tasks: Iterable[TaskTransaction]) -> int:
+    return sum(task.records for task in tasks)
+
+
+def _places(tasks: Iterable[TaskTransaction]) -> list[str]:
+    places = lost_places(tasks)
+    more = [f"and {len(places) - _MAX_PLACES} more"] if len(places) > _MAX_PLACES else []
+    return [*places[:_MAX_PLACES], *more] or ["too many partitions to name"]
+
+
+def lost_places(tasks: Iterable[TaskTransaction]) -> list[str]:
+    """Return where the records of transactions are, for people: one text a task and topic-partition."""
+    return [
         f"{topic_partition} from {first} to {end - 1}"
-        for task in lost
+        for task in tasks
         for topic_partition, (first, end) in sorted((task.offsets or {}).items())
     ]
-    more = f" and {len(places) - _MAX_PLACES} more" if len(places) > _MAX_PLACES else ""
-    where = f"{', '.join(places[:_MAX_PLACES])}{more}" if places else "too many partitions to name"
-    return DeliveryError(
-        f"Batch {marker.batch_id} of query {marker.query_id} is committed without {records} of its records: brokers "
-        f"had aborted {len(lost)} transactions of its tasks before the driver could end them. Their records were "
-        f"written at, and are not visible: {where}. The other records of the batch are visible.",
-        condition="SINK_COMMIT_INCOMPLETE",
-        hint="Write the lost records by other means, or set a new 'kafka.transactional.id': the batch is then written "
-        "again, whole. Raise kafka.transaction.timeout.ms above the time for which a driver may be away.",
-        parameters={"sink_id": marker.sink_id, "batch_id": marker.batch_id, "lost": len(lost), "records": records},
-    )
 
 
 def _parameters(found: CommitMarker, ours: CommitMarker) -> dict[str, object]:

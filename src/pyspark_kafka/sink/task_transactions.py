@@ -29,6 +29,7 @@ class TaskTransaction:
             Other producers' records may be between them.
         timeout_ms: after which brokers abort it by themselves; None: they do not, because it is part of a two-phase
             commit (KIP-939), or it was read from a marker, which does not hold it.
+        is_forgotten: of one that is noted as lost: whether brokers have forgotten its outcome, so it may be visible.
     """
 
     transaction: OpenTransaction
@@ -36,6 +37,7 @@ class TaskTransaction:
     encoded_bytes: int = 0
     offsets: dict[TopicPartition, tuple[int, int]] | None = None
     timeout_ms: int | None = None
+    is_forgotten: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the value in a commit marker."""
@@ -50,6 +52,8 @@ class TaskTransaction:
             for topic_partition, bounds in sorted(self.offsets.items()):
                 by_topic.setdefault(topic_partition.topic, {})[str(topic_partition.partition)] = list(bounds)
             value["offsets"] = by_topic
+        if self.is_forgotten:
+            value["forgotten"] = True
         return value
 
     @classmethod
@@ -63,7 +67,10 @@ class TaskTransaction:
                 for number, (first, end) in bounds.items()
             }
         return cls(
-            OpenTransaction(str(value["id"]), _identity(value["producer"])), int(value["records"]), offsets=offsets
+            OpenTransaction(str(value["id"]), _identity(value["producer"])),
+            int(value["records"]),
+            offsets=offsets,
+            is_forgotten=bool(value.get("forgotten", False)),
         )
 
 
@@ -76,7 +83,7 @@ class CommitDecision:
         identity: of the sink's transactional id, when this was written.
         tasks: the transactions; none once all are ended.
         is_complete: whether all are ended, and nobody uses an id of the micro-batch any more.
-        lost: the transactions that brokers had aborted before they could be committed.
+        lost: the transactions that brokers had aborted before they could be committed, or have forgotten.
         until_ms: when it may be committed for the last time, by the driver's clock, because brokers abort the
             transactions soon after; None: at any time. Not in the record.
     """

@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kit.administration import delete_records
 from kit.independent_client import consume_committed
 from kit.reading import options_for
 from kit.waiting import eventually
@@ -47,6 +49,7 @@ class Query:
         self.servers, self.checkpoint = kafka.bootstrap_servers, checkpoint
         self.topic = f"t{uuid.uuid4().hex[:12]}"
         kafka.create_topic(self.topic, 2)
+        self.partitions = [TopicPartition(self.topic, number) for number in range(2)]
         self.query_id = uuid.uuid4().hex
         self.sink_id = f"pyspark-kafka-{self.query_id}"
         (checkpoint / "offsets").mkdir(parents=True)
@@ -74,7 +77,7 @@ class Query:
 
     def is_held_back(self, client: KafkaClient) -> bool:
         """Whether readers of committed records cannot see the end of a partition."""
-        partitions = dict.fromkeys((TopicPartition(self.topic, number) for number in range(2)), Latest())
+        partitions = dict.fromkeys(self.partitions, Latest())
         stable = list_offsets(client, partitions, IsolationLevel.READ_COMMITTED)
         return stable != list_offsets(client, partitions)
 
@@ -198,7 +201,7 @@ def test_decision_of_a_driver_that_died_is_completed_before_the_next_batch(
     messages = [attempt(factory, b"a"), attempt(factory, b"b")]
     real = BrokerTaskCommitCalls.commit_tasks
 
-    def die(calls: BrokerTaskCommitCalls, tasks: Any) -> list[bool]:
+    def die(calls: BrokerTaskCommitCalls, tasks: Any) -> list[bool | None]:
         real(calls, tasks[:ended])
         raise RuntimeError("killed")
 
@@ -242,7 +245,7 @@ def test_part_that_brokers_abort_after_the_decision_is_reported_with_its_offsets
     messages = [attempt(factory, b"a"), attempt(factory, b"b", b"c")]
     real = BrokerTaskCommitCalls.commit_tasks
 
-    def late(calls: BrokerTaskCommitCalls, tasks: Any) -> list[bool]:
+    def late(calls: BrokerTaskCommitCalls, tasks: Any) -> list[bool | None]:
         # As by a timeout.
         TransactionalId(client, tasks[1].transaction.name, 60_000).fence()
         return real(calls, tasks)
@@ -259,6 +262,39 @@ def test_part_that_brokers_abort_after_the_decision_is_reported_with_its_offsets
     assert query.visible() == [b"a"]
     # Neither skipped nor written again, however often it is tried.
     with pytest.raises(DeliveryError, match="SINK_COMMIT_INCOMPLETE"):
+        query.plan()
+
+
+@pytest.mark.parametrize("fate", ["committed", "aborted", "deleted"])
+def test_outcome_that_coordinators_have_forgotten_is_looked_up_in_the_log(
+    query: Query, monkeypatch: pytest.MonkeyPatch, client: KafkaClient, fate: str
+) -> None:
+    query.log(0)
+    message = attempt(query.plan(), b"a", b"b")
+    assert message.task is not None
+    real = TransactionalId.commit_decided
+
+    def forgotten(owner: TransactionalId, transaction: OpenTransaction) -> None:
+        if fate == "aborted":
+            TransactionalId(client, owner.name, 60_000).fence()
+        else:
+            real(owner, transaction)
+        if fate == "deleted":
+            with KafkaClient(query.options.connection) as other:
+                delete_records(other, list_offsets(other, dict.fromkeys(query.partitions, Latest())))
+
+    monkeypatch.setattr(TransactionalId, "commit_decided", forgotten)
+    outcomes: dict[str, AbstractContextManager[Any]] = {
+        "committed": nullcontext(),
+        "aborted": pytest.raises(DeliveryError, match=r"INCOMPLETE\] Batch 0 .* is committed without 2 of its records"),
+        "deleted": pytest.raises(DeliveryError, match=r"INCOMPLETE\] Whether 2 records of batch 0 .* is not known"),
+    }
+    with outcomes[fate]:
+        query.job().commit(0, [message])
+    monkeypatch.undo()
+    assert query.visible() == ([b"a", b"b"] if fate == "committed" else [])
+    # The marker keeps it.
+    with outcomes[fate]:
         query.plan()
 
 

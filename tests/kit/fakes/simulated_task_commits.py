@@ -180,8 +180,8 @@ class SimulatedCalls(TaskCommitCalls):
         self._world.between()
         return following
 
-    def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool]:
-        done = []
+    def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool | None]:
+        done: list[bool | None] = []
         for task in tasks:
             self._world.between()
             done.append(self._coordinator.end(task.transaction, commit=True))

@@ -97,6 +97,29 @@ def test_commit_of_the_second_generation_is_sent_again_if_its_response_is_lost(
         assert len(cluster.requests(EndTxnRequest)) == sent
 
 
+@pytest.mark.parametrize(
+    ("code", "is_committed"),
+    [
+        (0, True),
+        # INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, PRODUCER_FENCED.
+        (47, False),
+        (48, False),
+        (90, False),
+        # INVALID_PRODUCER_ID_MAPPING and UNKNOWN_PRODUCER_ID: brokers have forgotten the id.
+        (49, None),
+        (59, None),
+    ],
+)
+def test_commit_that_was_decided_is_lost_only_if_its_coordinator_knows_the_id(
+    code: int, is_committed: bool | None
+) -> None:
+    answer = EndTxnResponse(throttle_time_ms=0, error_code=code, producer_id=7, producer_epoch=4)
+    transaction = OpenTransaction("task", TransactionIdentity(7, 3, Generation.V2))
+    with TcpCluster() as cluster, KafkaClient(cluster.options()) as client:
+        cluster.script(EndTxnRequest, answer)
+        assert TransactionalId(client, "task", 60_000).commit_decided(transaction) is is_committed
+
+
 @pytest.mark.parametrize("generation", list(Generation))
 def test_end_whose_time_is_over_is_not_sent(generation: Generation) -> None:
     transaction = OpenTransaction("sink", TransactionIdentity(7, 3, generation))

@@ -134,3 +134,18 @@ def test_open_decision_and_lost_parts_stop_who_judges_by_the_marker() -> None:
     assert "without 3 of its records" in caught.value.message
     assert "a-1 from 5 to 6, b-0 from 0 to 0" in caught.value.message
     judge(lost, replace(ours, batch_id=5))
+
+
+def test_forgotten_parts_are_not_said_to_be_lost() -> None:
+    forgotten = replace(TASK, records=4, is_forgotten=True)
+    for noted in ([forgotten], [forgotten, TASK]):
+        marker = replace(MARKER, decision=DECIDED.completed(noted, pool="7.1"))
+        found = CommitMarker.from_bytes(marker.to_bytes(), "here")
+        assert found.decision == marker.decision
+        with pytest.raises(
+            DeliveryError, match="Whether 4 records of batch 4 of query query are committed is"
+        ) as caught:
+            judge(found, replace(MARKER, decision=None))
+        assert caught.value.condition == "SINK_COMMIT_INCOMPLETE"
+        assert ("committed without 3 of its records" in caught.value.message) is (TASK in noted)
+        assert caught.value.hint.startswith("Look whether the records of forgotten transactions are visible.")

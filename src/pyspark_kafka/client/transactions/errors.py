@@ -34,8 +34,11 @@ _LOST = {
     ErrorCode.PRODUCER_FENCED: "PRODUCER_FENCED: another owner has taken over, or it has timed out",
     ErrorCode.TRANSACTION_ABORTABLE: "TRANSACTION_ABORTABLE",
 }
+# Codes in the response to an end of a transaction whose id brokers have forgotten (transactional.id.expiration.ms), or
+# which has another producer id since: they say nothing of its outcome.
+FORGOTTEN = frozenset({ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.UNKNOWN_PRODUCER_ID})
 # Codes in the response to an end of a transaction that is not there: of this identity.
-NOT_OWNED = frozenset(_LOST) - {ErrorCode.TRANSACTION_ABORTABLE}
+NOT_OWNED = frozenset(_LOST) - FORGOTTEN - {ErrorCode.TRANSACTION_ABORTABLE}
 # Codes in the response to an end of a transaction, all of which a broker may send after it was committed.
 _IN_DOUBT = {ErrorCode.UNKNOWN_SERVER_ERROR: "UNKNOWN_SERVER_ERROR", **_LOST}
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_coordinator
-from pyspark_kafka.client.transactions.errors import NOT_OWNED, in_doubt, raise_for_code, raise_if_in_doubt
+from pyspark_kafka.client.transactions.errors import FORGOTTEN, NOT_OWNED, in_doubt, raise_for_code, raise_if_in_doubt
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.client.wire.api_versions import MAX_ADD_OFFSETS_VERSION, MAX_ADD_VERSION, MAX_INIT_VERSION
 from pyspark_kafka.client.wire.messages import (
@@ -203,7 +203,7 @@ class TransactionalId:
         self._joined, self._joined_groups = set(), set()
         return following
 
-    def commit_decided(self, transaction: OpenTransaction) -> bool:
+    def commit_decided(self, transaction: OpenTransaction) -> bool | None:
         """Commit a transaction that must become visible, as often as needed, whoever has begun it.
 
         Only for a transaction whose identity no other transaction has: a commit that is sent twice, or arrives late,
@@ -211,7 +211,7 @@ class TransactionalId:
 
         Returns:
             Whether it is committed, now or before; False if the coordinator has no such transaction: it was aborted, or
-            the id has had another owner since.
+            the id has had another owner since; None if the coordinator has forgotten the id, which tells nothing.
 
         Raises:
             AccessError: the user may not use this transactional id.
@@ -222,8 +222,10 @@ class TransactionalId:
         Source: KIP-890; Kafka `TransactionCoordinator.endTransaction`.
         """
 
-        def attempt(connection: Connection, deadline: Deadline) -> bool:
+        def attempt(connection: Connection, deadline: Deadline) -> bool | None:
             code = int(_request_end(connection, transaction, deadline, commit=True).error_code)
+            if code in FORGOTTEN:
+                return None
             if code in NOT_OWNED:
                 return False
             what = "Committing the transaction of"

@@ -20,6 +20,7 @@ from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 from pyspark_kafka.sink.driver.publisher import ENDED, ENDED_AFTER_MS
 from pyspark_kafka.sink.driver.task_commits import TaskCommitCalls
+from pyspark_kafka.sink.driver.task_outcomes import find_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +66,8 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
         self._sink_id, self._timeout_ms = sink_id, settings.transaction_timeout_ms
         self._id = TransactionalId(client, sink_id, settings.transaction_timeout_ms)
         self._topic = CommitTopic(client, settings.commit_topic)
-        self._markers = MarkerReader(client, self._topic, settings.transaction_timeout_ms + ENDED_AFTER_MS)
+        self._patience_ms = settings.transaction_timeout_ms + ENDED_AFTER_MS
+        self._markers = MarkerReader(client, self._topic, self._patience_ms)
 
     def fence(self) -> OpenTransaction:
         """See `TaskCommitCalls`."""
@@ -114,12 +116,13 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
             ) from error
         return self._id.end(transaction, commit=True, deadline=self._deadline(marker))
 
-    def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool]:
-        """See `TaskCommitCalls`."""
+    def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool | None]:
+        """See `TaskCommitCalls`. What coordinators have forgotten is looked up in the log."""
 
-        def commit(client: KafkaClient, task: TaskTransaction) -> bool:
+        def commit(client: KafkaClient, task: TaskTransaction) -> bool | None:
             owner = TransactionalId(client, task.transaction.name, self._timeout_ms)
-            return owner.commit_decided(task.transaction)
+            done = owner.commit_decided(task.transaction)
+            return find_outcome(client, task, Deadline(self._patience_ms)) if done is None else done
 
         return self._side_by_side(commit, tasks)
 

@@ -70,8 +70,8 @@ class TaskCommitCalls(ABC):
         """
 
     @abstractmethod
-    def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool]:
-        """Commit the transactions of tasks; return of each whether it is committed, now or before."""
+    def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool | None]:
+        """Commit the transactions of tasks; return of each whether it is committed, now or before; None: not known."""
 
     @abstractmethod
     def open_tasks(self, prefix: str) -> dict[str, tuple[int, int]]:
@@ -200,7 +200,11 @@ class TaskCommits:
         if decision is None:
             raise ValueError("the marker has no decision")
         committed = self._calls.commit_tasks(decision.tasks)
-        lost = [task for task, is_committed in zip(decision.tasks, committed, strict=True) if not is_committed]
+        lost = [
+            replace(task, is_forgotten=is_committed is None)
+            for task, is_committed in zip(decision.tasks, committed, strict=True)
+            if not is_committed
+        ]
         if lost:
             # Or another driver has completed it, and the ids are used again.
             found = self._calls.read()
