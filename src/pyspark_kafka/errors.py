@@ -7,6 +7,8 @@ hint at its end. Secrets never enter an error.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from traceback import extract_tb
 from typing import Any, TypeVar
@@ -18,6 +20,9 @@ _T = TypeVar("_T")
 MAX_LISTED = 20
 # Tracebacks of users' functions have several lines. Texts of brokers have one: `broker_error`.
 _LINES = "\n\t"
+# Of an error for another process: its message, and one of its parameters.
+_MAX_TEXT, _MAX_PARAMETER = 64_000, 4_000
+_IN_TRACEBACK = re.compile(rf"^{re.escape(__name__)}\.(\w+): \[([A-Z0-9_.]+)\] (.*)$", re.MULTILINE)
 
 
 def listed(things: Sequence[_T], describe: Callable[[_T], str] = str, *, separator: str = ", ", noun: str = "") -> str:
@@ -88,10 +93,52 @@ class ConnectorError(Exception):
         For a layer that knows the place (topic-partition, range, broker) of a failure in a lower layer. The caller
         raises the result `from` this error.
         """
-        error = _rebuild(type(self), self.args, dict(self.__dict__))
-        error.message = f"{printable(where, _LINES)}: {self.message}"
+        return self.with_message(f"{where}: {self.message}")
+
+    def with_message(self, message: str) -> ConnectorError:
+        """Return the same error, of the same class, with another message."""
+        error = _rebuild(type(self), self.args, {**self.__dict__, "parameters": dict(self.parameters)})
+        error.message = printable(message, _LINES)
         error.args = (_text(self.condition, error.message, self.hint),)
         return error
+
+    def to_json(self) -> str:
+        """Return the error as text for another process: its class, and the attributes that JSON can carry.
+
+        The class is one of this module: another process may not have its subclasses. Long texts are cut.
+        """
+        kept = {name: value for name, value in self.__dict__.items() if type(value) in (str, int, bool)}
+        kept = {name: value[:_MAX_TEXT] if type(value) is str else value for name, value in kept.items()}
+        parameters = {name: value[:_MAX_PARAMETER] for name, value in [*self.parameters.items()][:MAX_LISTED]}
+        kind = next(each.__name__ for each in type(self).__mro__ if each.__module__ == __name__)
+        return json.dumps({"kind": kind, "attributes": {**kept, "parameters": parameters}}, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> ConnectorError | None:
+        """Return the error of `to_json`; None if the text is not one."""
+        try:
+            parsed = json.loads(text)
+            kind, attributes = globals()[parsed["kind"]], parsed["attributes"]
+            if not issubclass(kind, ConnectorError) or type(attributes["retriable"]) is not bool:
+                return None
+            text = _text(attributes["condition"], attributes["message"], attributes["hint"])
+            return _rebuild(kind, (text,), {**attributes, "parameters": dict(attributes["parameters"])})
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    @staticmethod
+    def in_text(text: str) -> ConnectorError | None:
+        """Return the last error of this package that a traceback ends with; None if there is none.
+
+        Whether it was retriable, and its parameters, are not in a text.
+        """
+        found = _IN_TRACEBACK.findall(text)
+        if not found:
+            return None
+        name, condition, rest = found[-1]
+        message, _, hint = rest.partition(" Hint: ")
+        content = {"condition": condition, "message": message, "hint": hint, "retriable": False, "parameters": {}}
+        return ConnectorError.from_json(json.dumps({"kind": name, "attributes": content}))
 
     def change_hint(self, hint: str) -> None:
         """Replace the hint in place, for a layer that has a better one."""

@@ -59,6 +59,58 @@ def test_an_error_survives_pickling_with_its_class_text_and_facts(protocol: int)
     assert [type(back) for _, back in pairs if back.retriable is not True] == []
 
 
+def test_an_error_survives_a_way_as_json_with_its_class_text_and_facts() -> None:
+    built = [build(cls) for cls in ERROR_CLASSES]
+    back = [ConnectorError.from_json(error.to_json()) for error in built]
+    assert [type(error) for error in back] == ERROR_CLASSES
+    assert [str(error) for error in back] == [str(error) for error in built]
+    assert [vars(error) for error in back if error is not None] == [
+        {name: value for name, value in vars(error).items() if name not in ("whole_bytes", "problems")}
+        for error in built
+    ]
+
+
+def test_an_error_of_a_subclass_goes_as_its_class_of_this_module() -> None:
+    class UsersError(DataLossError):
+        """Another process does not have it."""
+
+    back = ConnectorError.from_json(UsersError("gone", condition="GONE", hint="Look.").to_json())
+    assert type(back) is DataLossError
+
+
+def test_json_of_an_error_is_bounded() -> None:
+    parameters = {f"n{number}": "x" * 100_000 for number in range(1000)}
+    error = ConnectorError("x" * 1_000_000, condition="GONE", hint="y" * 1_000_000, parameters=parameters)
+    assert len(error.to_json()) < 500_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no JSON",
+        "[]",
+        "null",
+        '{"kind":"Exception","attributes":{}}',
+        '{"kind":"json","attributes":{}}',
+        '{"kind":"CheckpointError","attributes":{"retriable":1}}',
+        '{"kind":"CheckpointError","attributes":{"retriable":true,"condition":"A","message":"m"}}',
+        '{"kind":["CheckpointError"],"attributes":{}}',
+    ],
+)
+def test_other_json_is_no_error_of_this_package(text: str) -> None:
+    assert ConnectorError.from_json(text) is None
+
+
+def test_the_last_error_is_found_in_a_traceback() -> None:
+    first, last = build(DataLossError), build(TransportError)
+    text = f"Traceback …\npyspark_kafka.errors.DataLossError: {first}\n\npyspark_kafka.errors.TransportError: {last}\n"
+    found = ConnectorError.in_text(text)
+    assert type(found) is TransportError
+    assert (str(found), found.condition, found.hint) == (str(last), last.condition, last.hint)
+    assert ConnectorError.in_text("ValueError: [NO_ERROR_OF_OURS] boom") is None
+
+
 def test_an_error_survives_copying() -> None:
     assert [cls for cls in ERROR_CLASSES if str(copy.copy(build(cls))) != str(build(cls))] == []
 

@@ -27,7 +27,7 @@ from pyspark_kafka.continuous.channel.frames import new_key
 from pyspark_kafka.continuous.epochs.messages import Failed, Go, Message, Started, Stop
 from pyspark_kafka.continuous.task.run_task import TaskPlan, run_task
 from pyspark_kafka.continuous.task.stages import MapBatches, Stages
-from pyspark_kafka.errors import ContinuousQueryError
+from pyspark_kafka.errors import CheckpointError, ConnectorError, ContinuousQueryError
 
 _SECONDS = 20
 _SCHEMA = pa.schema([pa.field("n", pa.int64())])
@@ -94,6 +94,10 @@ def fails(_: pa.RecordBatch) -> pa.RecordBatch:
     raise ValueError("boom")
 
 
+def finds_no_room(_: pa.RecordBatch) -> pa.RecordBatch:
+    raise CheckpointError("no room", condition="CHECKPOINT_IO", hint="Free space.", retriable=True)
+
+
 def driver_and_plan(
     said: queue.Queue[Any], function: Callable[[pa.RecordBatch], pa.RecordBatch], readers: Readers
 ) -> tuple[TaskConnections, TaskPlan]:
@@ -122,11 +126,22 @@ def driver_and_plan(
 
 @pytest.mark.parametrize(
     ("function", "readers", "summary"),
-    [(exits, Readers(), "SystemExit: enough"), (fails, LongPositions(), "ValueError: boom")],
-    ids=["sys.exit", "a position that fits in no message"],
+    [
+        (exits, Readers(), ("SystemExit: enough", None)),
+        (fails, LongPositions(), ("ValueError: boom", None)),
+        (
+            finds_no_room,
+            Readers(),
+            (
+                "pyspark_kafka.errors.CheckpointError: [CHECKPOINT_IO] no room Hint: Free space.",
+                (CheckpointError, "CHECKPOINT_IO", True),
+            ),
+        ),
+    ],
+    ids=["sys.exit", "a position that fits in no message", "an error with a condition"],
 )
 def test_driver_hears_of_a_lane_that_ends(
-    function: Callable[[pa.RecordBatch], pa.RecordBatch], readers: Readers, summary: str
+    function: Callable[[pa.RecordBatch], pa.RecordBatch], readers: Readers, summary: tuple[str, Any]
 ) -> None:
     said: queue.Queue[Any] = queue.Queue()
     connections, plan = driver_and_plan(said, function, readers)
@@ -135,7 +150,9 @@ def test_driver_hears_of_a_lane_that_ends(
     try:
         while not isinstance(heard := said.get(timeout=_SECONDS), Failed):
             pass
-        assert heard.summary == summary
+        error = ConnectorError.from_json(heard.error)
+        facts = None if error is None else (type(error), error.condition, error.retriable)
+        assert (heard.summary, facts) == summary
     finally:
         connections.broadcast(Stop())
         connections.close()

@@ -78,6 +78,7 @@ class Failed:
         traceback: all of it.
         offset: the JSON of the lane's position; empty if it has none yet.
         rows: where the rows that it read last come from, as its reader says; empty if that is not known.
+        error: the error as `ConnectorError.to_json` returns it; empty for an error of another package.
     """
 
     lane: int
@@ -85,6 +86,7 @@ class Failed:
     traceback: str
     offset: str = ""
     rows: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,14 +37,15 @@ class FailureLimit:
         self._failures = self._outage_failures = 0
         self._outage_since = None
 
-    def failed(self, failure: BaseException, now: float) -> float | None:
+    def failed(self, failure: BaseException, now: float, *, has_read: bool = True) -> float | None:
         """Record a failure, and return the pause in seconds before the next start; None without a next start.
 
         Args:
-            failure: the error of the run.
+            failure: the error of the run, whether the driver or a lane met it.
             now: in monotonic seconds.
+            has_read: whether a run has read: before, a user should know soon that executors cannot use the checkpoint.
         """
-        if self._max_failures and _is_outage_of_checkpoint(failure):
+        if self._max_failures and has_read and _is_outage_of_checkpoint(failure):
             if self._outage_since is None:
                 self._outage_since = now
             lasted = now - self._outage_since

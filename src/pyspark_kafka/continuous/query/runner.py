@@ -227,7 +227,7 @@ class QueryRunner:
             if self._control.stop_asked.is_set():
                 self._stopped_with(failure)
                 return
-            pause = limit.failed(failure, time.monotonic())
+            pause = limit.failed(failure, time.monotonic(), has_read=self._has_read)
             if pause is None:
                 raise failure
             _LOG.warning(

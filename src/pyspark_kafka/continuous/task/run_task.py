@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.continuous.channel.task_side import DriverConnection
 from pyspark_kafka.continuous.epochs.messages import MAX_TEXT, Failed
 from pyspark_kafka.continuous.task.lane import Lane
-from pyspark_kafka.errors import ContinuousQueryError
+from pyspark_kafka.errors import ConnectorError, ContinuousQueryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -161,4 +161,6 @@ def _failure(number: int, lane: Lane | None, error: BaseException) -> Failed:
         rows = ""
     text = "".join(traceback.format_exception(error))
     summary = "".join(traceback.format_exception_only(error)).strip()
-    return Failed(number, summary[-MAX_TEXT:], text[-MAX_TEXT:], offset, rows)
+    # Its class and its condition are how the driver decides, and what users catch.
+    carried = error.to_json() if isinstance(error, ConnectorError) else ""
+    return Failed(number, summary[-MAX_TEXT:], text[-MAX_TEXT:], offset, rows, carried)

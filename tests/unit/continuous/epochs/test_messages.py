@@ -31,7 +31,7 @@ MESSAGES: list[Message] = [
     Moved(1, 7),
     Reports((LaneReport(1, 7, '{"t":{"0":5}}', "{}", 10, 9), LaneReport(2, 7, "{}", "", state="s"))),
     LaneEnded(1),
-    Failed(0, "ValueError: boom", "Traceback …", '["t",0,5]', "t-0 [0, 5)"),
+    Failed(0, "ValueError: boom", "Traceback …", '["t",0,5]', "t-0 [0, 5)", '{"kind":"…"}'),
     Alive(),
     End(7, 1, 4_400),
     Stop(),

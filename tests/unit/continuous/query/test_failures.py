@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from pyspark_kafka.continuous.epochs.messages import Failed
 from pyspark_kafka.continuous.query.failures import CHECKPOINT_OUTAGE_S, FailureLimit
+from pyspark_kafka.continuous.run.errors import lane_failed
 from pyspark_kafka.continuous.run.plan import RestartPauses
-from pyspark_kafka.errors import CheckpointError, ContinuousQueryError
+from pyspark_kafka.errors import CheckpointError, ConnectorError, ContinuousQueryError
 
 
 def raised() -> ContinuousQueryError:
@@ -17,10 +21,17 @@ def unwritten(condition: str = "CHECKPOINT_IO", *, retriable: bool = True) -> Ch
     return CheckpointError("no answer", condition=condition, hint="Look.", retriable=retriable)
 
 
+def in_a_lane(error: ConnectorError) -> ConnectorError:
+    return lane_failed(Failed(0, "…", "Traceback …", error=error.to_json()), 5)
+
+
+@pytest.mark.parametrize("met_by", [lambda error: error, in_a_lane], ids=["driver", "lane"])
 @pytest.mark.parametrize("condition", ["CHECKPOINT_IO", "CHECKPOINT_GONE"])
-def test_outage_of_the_checkpoint_ends_a_query_by_its_length_not_by_its_failures(condition: str) -> None:
+def test_outage_of_the_checkpoint_ends_a_query_by_its_length_not_by_its_failures(
+    condition: str, met_by: Callable[[ConnectorError], ConnectorError]
+) -> None:
     limit, now, starts = FailureLimit(3, RestartPauses()), 1_000_000.0, 0
-    while (pause := limit.failed(unwritten(condition), now)) is not None:
+    while (pause := limit.failed(met_by(unwritten(condition)), now)) is not None:
         starts += 1
         now += pause
     assert now == 1_000_000 + CHECKPOINT_OUTAGE_S
@@ -56,3 +67,8 @@ def test_outage_of_the_checkpoint_between_two_failures_does_not_hide_that_they_a
 def test_failure_of_the_checkpoint_is_no_outage(most: int, failure: CheckpointError) -> None:
     limit = FailureLimit(most, RestartPauses())
     assert [limit.failed(failure, 0.0) for _ in range(most + 1)][-1] is None
+
+
+def test_checkpoint_that_the_lanes_of_a_new_query_cannot_use_is_a_failure_like_others() -> None:
+    limit = FailureLimit(1, RestartPauses())
+    assert [limit.failed(in_a_lane(unwritten()), 0.0, has_read=False) for _ in range(2)] == [0.2, None]
