@@ -8,6 +8,7 @@ installed (`conditional_stores`), and otherwise through `pyarrow.fs`, as listing
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,9 @@ MAX_NAMES = 2_000_000
 
 # Files of state stores may be large; a copy holds one piece of them.
 _COPIED_AT_ONCE = 1024 * 1024
+
+# Spark's have a UUID with hyphens.
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f-]{8,36}\.tmp")
 
 # Calls of one store or disk; their threads end with them.
 _AT_A_TIME = 8
@@ -387,6 +391,12 @@ class CheckpointFiles(FileLocation):
         for info in opened.get_file_info(selected):
             if info.type in (fs.FileType.File, fs.FileType.Directory):
                 yield info.base_name, info.type == fs.FileType.Directory
+
+
+def target_of_temporary(name: str) -> str | None:
+    """Return the name of the file that a temporary file was to become, without directories; None for another file."""
+    found = _TEMPORARY.fullmatch(name)
+    return None if found is None else found[1]
 
 
 def _checksum_name(name: str) -> str:

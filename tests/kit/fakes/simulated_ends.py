@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.checkpoint.files import DirectoryNames
 from pyspark_kafka.connector import PartitionOffset, StreamingWrite, WriterCommitMessage
 from pyspark_kafka.connector.offsets import Offset
 
@@ -85,6 +86,9 @@ class MemoryFiles:
     def list(self, directory: str = "") -> list[str]:
         self._may_be_away()
         return sorted(name[len(directory) + 1 :] for name in self.names if name.startswith(f"{directory}/"))
+
+    def scan(self, directory: str = "") -> DirectoryNames:
+        return DirectoryNames(tuple(self.list(directory)))
 
     def delete(self, *names: str) -> None:
         for name in names:

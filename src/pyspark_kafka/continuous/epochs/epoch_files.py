@@ -36,6 +36,7 @@ from pyspark_kafka.checkpoint.continuous_files import (
     owner_bytes,
     read_owner,
 )
+from pyspark_kafka.checkpoint.files import target_of_temporary
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ class EpochFiles:
         # Whatever is left of epochs up to this one is of no use: of drivers that died, or that others have replaced.
         old = list(self._messages)
         if not self._swept:
-            epochs = {name: epoch_of_messages(name) for name in self._files.list(MESSAGES)}
+            epochs = {name: epoch_of_messages(target) for name, target in self._names(MESSAGES)}
             old = [f"{MESSAGES}/{name}" for name, of in epochs.items() if of is not None and of <= epoch]
         directories = ("offsets", "commits", VERSIONS) if state else ("offsets", "commits")
         self._files.delete(*old, *self._outdated(epoch - self._kept + 1, directories))
@@ -270,12 +271,18 @@ class EpochFiles:
         found = []
         for directory in directories:
             if self._purged_below:
-                numbers = list(range(self._purged_below, below))
+                names = list(map(str, range(self._purged_below, below)))
             else:
-                numbers = [int(name) for name in self._files.list(directory) if name.isdecimal() and int(name) < below]
-            found += [f"{directory}/{number}" for number in numbers]
+                names = [name for name, of in self._names(directory) if of.isdecimal() and int(of) < below]
+            found += [f"{directory}/{name}" for name in names]
         self._purged_below = below
         return found
+
+    def _names(self, directory: str) -> list[tuple[str, str]]:
+        """Return the names of files, each with its own name, or the name that a half-written file was to get."""
+        names = self._files.scan(directory)
+        left = [(name, target) for name in names.hidden if (target := target_of_temporary(name)) is not None]
+        return [*((name, name) for name in names.files), *left]
 
     def _malformed(self, name: str, reason: str) -> CheckpointError:
         return CheckpointError(

@@ -62,7 +62,7 @@ def test_next_run_removes_what_an_earlier_one_left(files: CheckpointFiles) -> No
     assert files.list("offsets") == files.list("commits") == ["7", "8"]
 
 
-@pytest.mark.parametrize("failing", ["delete", "list"])
+@pytest.mark.parametrize("failing", ["delete", "scan"])
 def test_epoch_is_committed_though_old_files_could_not_be_removed(
     files: CheckpointFiles, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
@@ -76,6 +76,16 @@ def test_epoch_is_committed_though_old_files_could_not_be_removed(
     run(epochs, range(4, 5))
     assert files.list("commits") == files.list("offsets") == ["3", "4"]
     assert files.list("continuous/messages") == []
+
+
+def test_files_that_a_killed_driver_was_writing_are_removed_with_their_epochs(tmp_path: Path) -> None:
+    files = CheckpointFiles(str(tmp_path))
+    run(EpochFiles(files), range(3))
+    left = [f"{tmp_path}/{name}.0123456789abcdef.tmp" for name in ("continuous/messages/.2-ab", "offsets/.1")]
+    for name in left:
+        Path(name).write_bytes(b"x")
+    run(EpochFiles(files, kept=2), range(3, 5))
+    assert not [name for name in left if Path(name).exists()]
 
 
 def test_missing_right_to_remove_old_files_is_an_error(files: CheckpointFiles, monkeypatch: pytest.MonkeyPatch) -> None:
