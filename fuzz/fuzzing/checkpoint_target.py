@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from fuzzing.draw import Draw
 from fuzzing.oracles import require
 from pyspark_kafka.checkpoint import CommitLog, OffsetSeqLog
+from pyspark_kafka.checkpoint.state_files import StateFiles, VersionChain
 from pyspark_kafka.checkpoint.state_names import StateVersion
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
-from pyspark_kafka.continuous.state.version_files import VersionChain, VersionFiles
 from pyspark_kafka.continuous.state.versions import StateVersions
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.offsets import KafkaSourceOffset
@@ -58,16 +58,16 @@ def checkpoint(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: ARG001
 def state_part(content: bytes) -> None:
     """Read a file of a state whose checksum is right, as one that somebody has made has."""
     framed = _STATE_HEAD.pack(_STATE_MAGIC, zlib.crc32(content)) + content
-    for _, changes, size in _versions(framed).read("0/g", VersionChain(None, 0, (_VERSION,))):
-        require(size == len(framed), "the size is another one")
+    states = _states(framed)
+    for file in states.read("0/g", VersionChain(None, 0, (_VERSION,))):
         # Every byte of it is read here.
-        found = sum(len(key) + len(value or b"") for key, value in changes)
+        found = sum(len(key) + len(value or b"") for key, value in states.changes("0/g", file))
         require(found <= len(content), f"a file of {len(content)} bytes has keys and values of {found}")
 
 
 def state_note(content: bytes) -> None:
     """Read how many parts a state has."""
-    _versions(content)._whole_parts("0/g", _VERSION)  # noqa: SLF001 - what `chain` calls for a name that is listed
+    _states(content)._whole_parts("0/g", _VERSION)  # noqa: SLF001 - what `chain` calls for a name that is listed
 
 
 def epoch_files(content: bytes) -> None:
@@ -116,8 +116,8 @@ def _files(content: bytes) -> Any:
     return OneFile(content)
 
 
-def _versions(content: bytes) -> VersionFiles:
-    return VersionFiles(_files(content))
+def _states(content: bytes) -> StateFiles:
+    return StateFiles(_files(content))
 
 
 READERS: tuple[Callable[[bytes], None], ...] = (

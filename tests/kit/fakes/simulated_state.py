@@ -10,6 +10,7 @@ Each row is written with the count of its key, so a state that is older or newer
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from kit.fakes.simulated_ends import BrokenInvariantError, MemoryFiles
 from kit.fakes.simulated_lane import INTERVAL_MS, SimulatedLane, key_group
 from kit.fakes.simulated_query import RunFailedError
 from kit.fakes.simulated_transactions import SimulatedBrokers, TransactionalSimulation
+from pyspark_kafka.checkpoint.files import DirectoryNames
 from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.run import states as driver_states
 from pyspark_kafka.continuous.run.commits import EpochCommits
@@ -29,7 +31,7 @@ from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.continuous.task.stages import MapWithState
-from pyspark_kafka.errors import StateError
+from pyspark_kafka.errors import ConnectorError, StateError
 
 KEYS = 3
 COUNTED = pa.schema({"partition": pa.string(), "number": pa.int64(), "count": pa.int64()})
@@ -211,11 +213,10 @@ class _LaneFiles:
     def read(self, name: str) -> bytes | None:
         return None if self._simulation.is_hidden(name) else self._names.get(name)
 
-    def list(self, directory: str) -> list[str]:
-        late = self._simulation.late
-        return sorted(
-            name[len(directory) + 1 :] for name in self._names if name.startswith(f"{directory}/") and name not in late
-        )
+    def scan(self, directory: str) -> DirectoryNames:
+        late, begin = self._simulation.late, f"{directory}/"
+        names = (name for name in self._names if name.startswith(begin) and name not in late)
+        return DirectoryNames(tuple(name.removeprefix(begin) for name in names))
 
     def replace(self, name: str, data: bytes) -> None:
         simulation = self._simulation
@@ -284,8 +285,13 @@ class _AtOnce:
         """Nothing is left."""
 
     def submit(self, function: Callable[..., Any], *given: Any) -> Any:
-        result = function(*given)
-        return SimpleNamespace(done=lambda: True, result=lambda: result)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*given))
+        except ConnectorError as error:
+            # Another one ends a life, now.
+            future.set_exception(error)
+        return future
 
     def shutdown(self, **_: Any) -> None:
         """Nothing is left."""

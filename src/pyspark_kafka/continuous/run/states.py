@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.epochs.coordinator import LaneReport
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
     from pyspark_kafka.continuous.task.stages import MapWithState
+
+_LOG = logging.getLogger(__name__)
 
 # States that are removed after an epoch: thousands of topics may have been deleted at once.
 _REMOVED_AT_ONCE = 4
@@ -209,8 +212,10 @@ class QueryStates:
     def committed(self, epoch: int, text: str) -> None:
         """Take note that an epoch is committed with these versions, and remove states that no kept epoch has.
 
+        What cannot be removed now is removed with a later epoch: this one is committed all the same.
+
         Raises:
-            CheckpointError: files cannot be removed.
+            CheckpointError: the right to remove files is missing.
         """
         if not text:
             return
@@ -218,7 +223,13 @@ class QueryStates:
         due = [name for name, since in versions.gone.items() if since <= epoch - EPOCHS_KEPT][:_REMOVED_AT_ONCE]
         files = VersionFiles(self._files)
         # Not the versions of later epochs: the key group may be read again, by another driver.
-        self._files.side_by_side(*(partial(files.remove_before, name, versions.gone[name] + 1) for name in due))
+        try:
+            self._files.side_by_side(*(partial(files.remove_before, name, versions.gone[name] + 1) for name in due))
+        except CheckpointError as error:
+            if not error.retriable:
+                raise
+            _LOG.warning("Files of states are left for a later epoch: %s", error)
+            due = []
         self._versions = versions.without(due)
 
     def _check_is_there(self, heads: dict[str, str]) -> None:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import logging
 import struct
 import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from heapq import merge
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.checkpoint.state_files import READ_AHEAD, StateFiles
 from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion, directory_of
 from pyspark_kafka.continuous.state.local_directory import LocalDirectory
 from pyspark_kafka.continuous.state.slot import Slot
 from pyspark_kafka.continuous.state.version_files import PendingVersions, VersionFiles, delta_bytes
-from pyspark_kafka.errors import StateError
+from pyspark_kafka.errors import CheckpointError, StateError
 from pyspark_kafka.toolkit import KeyedState
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from pyspark_kafka.continuous.state.versions import StatePlan
+
+_LOG = logging.getLogger(__name__)
 
 # Changes of an epoch that are in memory; more are written before the epoch ends.
 _MAX_CHANGED_BYTES = 8 * 1024 * 1024
@@ -70,7 +75,8 @@ class LaneState:
     ) -> None:
         self._writer = f"{plan.run}{attempt}"
         self._now_ms = now_ms
-        self._files = VersionFiles(CheckpointFiles(plan.location))
+        files = CheckpointFiles(plan.location)
+        self._files = VersionFiles(files)
         self._slots: dict[tuple[int, str], Slot] = {}
         self._by_prefix: dict[bytes, Slot] = {}
         self._changes: _Changes = {}
@@ -95,7 +101,7 @@ class LaneState:
         self._directory = LocalDirectory()
         self._worker = ThreadPoolExecutor(1, "continuous-state-store")
         self._merged: Future[None] | None = None
-        self._wholes: list[Future[None]] = []
+        self._wholes: list[tuple[Slot, int, Future[None]]] = []
         self._closing = threading.Event()
         self._opened = ExitStack()
         self._opened.callback(self._directory.remove)
@@ -109,8 +115,9 @@ class LaneState:
             )
             for number, key_group in enumerate(self._key_groups):
                 for step, ttl_ms in enumerate(plan.ttls_ms):
-                    self._open(number, key_group, step, ttl_ms, plan.heads)
+                    self._add_slot(number, key_group, step, ttl_ms, plan.heads)
                 self._take_heads(key_group)
+            self._open_all(files)
         except BaseException:
             self.close()
             raise
@@ -236,11 +243,12 @@ class LaneState:
                 version = self._version(slot.parts)
                 heads[slot.directory] = version.text
                 changed.add(slot.key_group)
-                if slot.advance(version):
+                if changed_bytes := slot.advance(version):
                     if self._recent:
                         self._merge_recent()
                     # Later changes are merged after it.
-                    self._wholes.append(self._worker.submit(self._write_whole, slot, version))
+                    written = self._worker.submit(self._write_whole, slot, version)
+                    self._wholes.append((slot, changed_bytes, written))
         self._commits += 1
         for key_group in changed:
             self._take_heads(key_group)
@@ -271,22 +279,45 @@ class LaneState:
         texts = tuple(None if head is None else head.text for head in heads)
         self._committed[key_group] = CommittedHeads(self._fingerprint, texts).text()
 
-    def _open(self, number: int, key_group: str, step: int, ttl_ms: int, heads: Mapping[str, str]) -> None:
+    def _add_slot(self, number: int, key_group: str, step: int, ttl_ms: int, heads: Mapping[str, str]) -> None:
         directory = directory_of(step, key_group)
         text = heads.get(directory)
         head = StateVersion.parse(text) if text else None
         slot = Slot(key_group, directory, _PREFIX.pack(number, step), ttl_ms, head)
         self._slots[step, key_group] = self._by_prefix[slot.prefix] = slot
-        if slot.head is None:
+
+    def _open_all(self, files: CheckpointFiles) -> None:
+        """Read the versions that the run begins with: several states side by side, or several files of a single one."""
+        slots = [slot for slot in self._slots.values() if slot.head is not None]
+        if not slots:
             return
-        chain = self._files.chain(directory, slot.head)
-        for is_whole, changes, size in self._files.read(directory, chain):
-            self._merge({slot.prefix: dict(changes)})
-            if is_whole:
-                slot.whole_bytes += size
+        at_a_time = min(len(slots), READ_AHEAD)
+        # One at a time makes values of files: the other ones wait for the checkpoint.
+        merging = threading.Lock()
+        with ThreadPoolExecutor(READ_AHEAD, "state-files") as reads, ThreadPoolExecutor(at_a_time, "states") as pool:
+            found = StateFiles(files, reads, READ_AHEAD // at_a_time)
+            opening = [pool.submit(self._open, slot, slot.head, found, merging) for slot in slots if slot.head]
+            try:
+                for each in opening:
+                    each.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                reads.shutdown(cancel_futures=True)
+                raise
+
+    def _open(self, slot: Slot, head: StateVersion, found: StateFiles, merging: threading.Lock) -> None:
+        chain = found.chain(slot.directory, head)
+        for file in found.read(slot.directory, chain):
+            with merging:
+                self._merge({slot.prefix: dict(found.changes(slot.directory, file))})
+            if file.is_whole:
+                slot.whole_bytes += len(file.data)
             else:
-                slot.delta_bytes += size
+                slot.delta_bytes += len(file.data)
         slot.opened(chain)
+        if chain.temporary:
+            # No report names them: their writer is dead, or is of a run that is over.
+            _try_to_clean_up(partial(self._files.remove, slot.directory, chain.temporary))
 
     def _flush(self) -> list[tuple[str, str, int, bytes]]:
         """Move the changes to the changes of earlier epochs, and return the files for the checkpoint."""
@@ -322,9 +353,17 @@ class LaneState:
         if self._merged is not None and self._merged.done():
             self._merged.result()
             self._merged, self._merging = None, {}
-        for whole in [each for each in self._wholes if each.done()]:
+        for whole in [each for each in self._wholes if each[2].done()]:
             self._wholes.remove(whole)
-            whole.result()
+            slot, changed_bytes, written = whole
+            try:
+                written.result()
+            except CheckpointError as error:
+                if not error.retriable:
+                    raise
+                # The changes since the whole state before it are there.
+                _LOG.warning("All of a state is written later, because its files could not be written: %s", error)
+                slot.whole_failed(changed_bytes)
 
     def _merge(self, changes: _Changes) -> None:
         updates: dict[bytes, bytes] = {}
@@ -365,7 +404,8 @@ class LaneState:
         slot.whole_bytes = size
         unused_before = slot.whole_written(version.epoch, self._first_epoch)
         if unused_before is not None:
-            self._files.remove_before(slot.directory, unused_before)
+            # What is left is removed after the next whole state.
+            _try_to_clean_up(partial(self._files.remove_before, slot.directory, unused_before))
 
     def _remember(self, key: bytes, value: bytes | None) -> None:
         self._young[key] = value
@@ -376,6 +416,16 @@ class LaneState:
     def _without_expired(self, values: list[bytes | None], ttl_ms: int) -> list[bytes | None]:
         oldest = self._now_ms() - ttl_ms
         return [None if value is None or int.from_bytes(value[:8], "big") < oldest else value[8:] for value in values]
+
+
+def _try_to_clean_up(remove: Callable[[], None]) -> None:
+    """Remove files that nobody reads; if that fails now, nobody waits for it. A missing right is an error."""
+    try:
+        remove()
+    except CheckpointError as error:
+        if not error.retriable:
+            raise
+        _LOG.warning("Old files of a state are left for later: %s", error)
 
 
 def _bytes_of(changes: _Changes) -> int:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT
 
 if TYPE_CHECKING:
+    from pyspark_kafka.checkpoint.state_files import VersionChain
     from pyspark_kafka.checkpoint.state_names import StateVersion
-    from pyspark_kafka.continuous.state.version_files import VersionChain
 
 # All of a state is written when its changes since the last time are this many files and half as large as it, or so
 # many that a start would take long.
@@ -56,15 +56,21 @@ class Slot:
             self.wholes.append(chain.whole.epoch)
             self.opened_from = min([chain.whole.epoch, *(version.epoch for version in chain.deltas)])
 
-    def advance(self, version: StateVersion) -> bool:
-        """Make a version the newest one; return whether the whole state is to be written now."""
+    def advance(self, version: StateVersion) -> int:
+        """Make a version the newest one; return the size of its changes if all of the state is to be written, or 0."""
         self.head = version
         self.parts = 0
         self.deltas += 1
         is_due = self.deltas >= _MAX_DELTAS or (self.deltas >= _MIN_DELTAS and self.delta_bytes * 2 >= self.whole_bytes)
-        if is_due:
-            self.deltas = self.delta_bytes = 0
-        return is_due
+        if not is_due:
+            return 0
+        changed_bytes = self.delta_bytes
+        self.deltas = self.delta_bytes = 0
+        return changed_bytes
+
+    def whole_failed(self, changed_bytes: int) -> None:
+        """Take back the size of changes if all of the state could not be written: it is due after more versions."""
+        self.delta_bytes += changed_bytes
 
     def whole_written(self, epoch: int, first_epoch: int) -> int | None:
         """Take note of a whole state; return the epoch before which no file is needed any more, None for none yet.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -150,6 +152,24 @@ def test_state_of_a_topic_that_came_back_is_a_new_one_and_stays(files: Checkpoin
     assert "gone" not in text
     committed(states, 200, LaneReport(0, 200, "{}", "{}"), LaneReport(1, 200, "{}", "{}"))
     assert files.list("continuous/state/0/u-0") == ["0-w.0.delta", "2-w.0.delta"]
+
+
+def test_epoch_is_committed_though_files_of_an_old_state_could_not_be_removed(
+    files: CheckpointFiles, states: QueryStates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states.open(0)
+    planned(states, ["t-0"], ["u-0"])
+    committed(states, 0, report(files, 0, 0, "t-0"), report(files, 1, 0, "u-0"))
+    planned(states, ["t-0"])
+    committed(states, 1, LaneReport(0, 1, "{}", "{}"))
+    for retriable in (True, False):
+        with monkeypatch.context() as broken, nullcontext() if retriable else pytest.raises(CheckpointError):
+            error = CheckpointError("slow down", condition="CHECKPOINT_IO", retriable=retriable)
+            broken.setattr(CheckpointFiles, "delete", Mock(side_effect=error))
+            committed(states, EPOCHS_KEPT + 1, LaneReport(0, EPOCHS_KEPT + 1, "{}", "{}"))
+    assert files.list("continuous/state/0/u-0") == ["0-w.0.delta"]
+    committed(states, EPOCHS_KEPT + 2, LaneReport(0, EPOCHS_KEPT + 2, "{}", "{}"))
+    assert files.list("continuous/state/0/u-0") == []
 
 
 def test_removal_of_a_state_spares_what_another_driver_has_written_since(

@@ -7,11 +7,13 @@ import os
 import random
 import struct
 import tempfile
+import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -19,8 +21,9 @@ import pytest
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.state import lane_state, slot
 from pyspark_kafka.continuous.state.lane_state import LaneState
+from pyspark_kafka.continuous.state.version_files import VersionFiles
 from pyspark_kafka.continuous.state.versions import StatePlan
-from pyspark_kafka.errors import StateError
+from pyspark_kafka.errors import CheckpointError, StateError
 
 
 @pytest.fixture(autouse=True)
@@ -344,3 +347,118 @@ def test_local_copy_that_a_killed_process_left_is_removed(tmp_path: Path, local_
         assert not left.exists()
         with closing(opened(tmp_path, {})):
             assert get(first, "t-0", "a") == [None]
+
+
+def whole_states(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "checkpoint").rglob("*.whole"))
+
+
+def test_lane_goes_on_though_old_files_cannot_be_removed_and_removes_them_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slot, "_MIN_DELTAS", 3)
+    monkeypatch.setattr(slot, "EPOCHS_KEPT", 4)
+    with closing(opened(tmp_path, {})) as state:
+        with monkeypatch.context() as broken:
+            error = CheckpointError("slow down", condition="CHECKPOINT_IO", retriable=True)
+            broken.setattr(CheckpointFiles, "delete", Mock(side_effect=error))
+            for epoch in range(20):
+                state.begin_epoch(epoch)
+                put(state, "t-0", a=str(epoch))
+                end(state)
+                settle(state)
+        assert (tmp_path / "checkpoint/continuous/state/0/t-0/0-a7.0.delta").exists()
+        for epoch in range(20, 24):
+            state.begin_epoch(epoch)
+            put(state, "t-0", a=str(epoch))
+            heads = end(state)
+            settle(state)
+    assert len(list((tmp_path / "checkpoint/continuous/state/0/t-0").iterdir())) < 24
+    with closing(opened(tmp_path, heads, run="b")) as state:
+        assert get(state, "t-0", "a") == [b"23"]
+
+
+def test_lane_without_the_right_to_remove_old_files_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slot, "_MIN_DELTAS", 2)
+    monkeypatch.setattr(slot, "EPOCHS_KEPT", 0)
+    error = CheckpointError("no right", condition="CHECKPOINT_IO")
+    monkeypatch.setattr(CheckpointFiles, "delete", Mock(side_effect=error))
+    with closing(opened(tmp_path, {})) as state:
+        for epoch in range(2):
+            state.begin_epoch(epoch)
+            put(state, "t-0", a=str(epoch))
+            end(state)
+        with pytest.raises(CheckpointError, match="no right"):
+            settle(state)
+
+
+@pytest.mark.parametrize("part", ["write_whole_part", "end_whole"])
+def test_whole_state_that_cannot_be_written_is_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    monkeypatch.setattr(slot, "_MIN_DELTAS", 4)
+    with closing(opened(tmp_path, {})) as state:
+        for epoch in range(8):
+            state.begin_epoch(epoch)
+            # Later changes alone are not half as large as the whole state.
+            put(state, "t-0", **({"a": "x" * 10_000} if not epoch else {"b": str(epoch)}))
+            with monkeypatch.context() as broken:
+                if epoch == 3:
+                    error = CheckpointError("no room", condition="CHECKPOINT_IO", retriable=True)
+                    broken.setattr(VersionFiles, part, Mock(side_effect=error))
+                heads = end(state)
+                settle(state)
+            assert whole_states(tmp_path) == ([] if epoch < 7 else ["7-a7.whole"])
+    with closing(opened(tmp_path, heads, run="b")) as state:
+        assert get(state, "t-0", "a", "b") == [b"x" * 10_000, b"7"]
+
+
+def test_states_of_a_lane_are_opened_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = [f"t-{number}" for number in range(12)]
+    with closing(opened(tmp_path, {}, *groups)) as state:
+        state.begin_epoch(0)
+        for group in groups:
+            put(state, group, a=group)
+        heads = end(state)
+    met, reading, lock, read = threading.Event(), [0], threading.Lock(), CheckpointFiles.read
+
+    def meet(files: CheckpointFiles, name: str) -> bytes | None:
+        with lock:
+            reading[0] += 1
+            if reading[0] >= 8:
+                met.set()
+        assert met.wait(20), "one state is read after the other"
+        return read(files, name)
+
+    monkeypatch.setattr(CheckpointFiles, "read", meet)
+    with closing(opened(tmp_path, heads, *groups, run="b")) as state:
+        assert [get(state, group, "a") for group in groups] == [[group.encode()] for group in groups]
+    assert reading == [len(groups)], "each file is read once"
+
+
+def test_files_that_a_killed_task_was_writing_are_removed_by_the_next(tmp_path: Path) -> None:
+    with closing(opened(tmp_path, {})) as state:
+        state.begin_epoch(0)
+        put(state, "t-0", a="1")
+        heads = end(state)
+    left = tmp_path / "checkpoint/continuous/state/0/t-0/.1-old.0.delta.0123456789abcdef.tmp"
+    left.write_bytes(b"x")
+    with closing(opened(tmp_path, heads, run="b")):
+        assert not left.exists()
+
+
+def test_files_that_a_killed_task_was_writing_are_removed_with_their_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slot, "_MIN_DELTAS", 2)
+    monkeypatch.setattr(slot, "EPOCHS_KEPT", 2)
+    left = tmp_path / "checkpoint/continuous/state/0/t-0/.1-old.0.delta.0123456789abcdef.tmp"
+    with closing(opened(tmp_path, {})) as state:
+        for epoch in range(8):
+            state.begin_epoch(epoch)
+            put(state, "t-0", a=str(epoch))
+            end(state)
+            settle(state)
+            if not epoch:
+                left.write_bytes(b"x")
+    assert not left.exists()
