@@ -297,7 +297,7 @@ def _without_heads(snapshot: CheckpointSnapshot, text: str) -> str:
 
 
 def _check_heads(snapshot: CheckpointSnapshot, epoch: int, text: str, carried: tuple[str, ...]) -> None:
-    """Refuse states with a missing file, as far as the names of files show it."""
+    """Refuse states that miss files or have damaged files."""
     try:
         heads: Mapping[str, str] = json.loads(text)["heads"]
         stems = {directory: version.rpartition(".")[0] for directory, version in heads.items()}
@@ -307,12 +307,13 @@ def _check_heads(snapshot: CheckpointSnapshot, epoch: int, text: str, carried: t
     missing = [
         directory
         for directory, stem in stems.items()
-        if not names & {f"{_CONTINUOUS_STATE}{directory}/{stem}.{end}" for end in ("0.delta", "whole")}
+        if directory in snapshot.broken_states
+        or not names & {f"{_CONTINUOUS_STATE}{directory}/{stem}.{end}" for end in ("0.delta", "whole")}
     ]
     if missing:
         raise CheckpointError(
-            f"The states after epoch {epoch} of checkpoint {snapshot.location} are not whole: {listed(missing)} misses "
-            "files.",
+            f"The states after epoch {epoch} of checkpoint {snapshot.location} are not whole: files of "
+            f"{listed(missing)} are missing or damaged.",
             condition="CHECKPOINT_STATE_NOT_CARRIED",
             hint="Use a later epoch, or --drop-state.",
             parameters={"location": snapshot.location, "epoch": epoch},

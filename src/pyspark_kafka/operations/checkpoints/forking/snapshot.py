@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint.continuous_files import VERSIONS
-from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.checkpoint.state_names import StateVersion
+from pyspark_kafka.errors import CheckpointError, StateError
 from pyspark_kafka.operations.checkpoints.batches import COMMITS, OFFSETS
 from pyspark_kafka.operations.checkpoints.forking.raw_log import FINISHED, LogText
+from pyspark_kafka.operations.checkpoints.state_chains import StateChains
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,6 +62,7 @@ class CheckpointSnapshot:
         lane_record: the record of exactly-once transactions of a continuous query; None without transactions.
         is_owned: whether a continuous query has ever used the checkpoint.
         last_state: of a continuous query, the versions of the states after the last epoch.
+        broken_states: of the requested batch, the directories of states that miss files or have damaged files.
     """
 
     location: str
@@ -75,6 +79,7 @@ class CheckpointSnapshot:
     lane_record: LaneRecord | None = None
     is_owned: bool = False
     last_state: str | None = None
+    broken_states: tuple[str, ...] = ()
 
     @property
     def state_files(self) -> tuple[str, ...]:
@@ -114,6 +119,7 @@ def read_snapshot(checkpoint: QueryCheckpoint, batch_id: int | None = None) -> C
         for source, ids in topic_ids.items()
         if ids.restarted and (number := _restart_of(checkpoint, source, ids.restart_end)) is not None
     }
+    wanted = None if batch_id is None or batch_id not in finished else _batch(checkpoint, batch_id)
     return CheckpointSnapshot(
         location=files.shown,
         query_id=checkpoint.query_id(),
@@ -122,14 +128,31 @@ def read_snapshot(checkpoint: QueryCheckpoint, batch_id: int | None = None) -> C
         last_number=max(last_begun.batch_id, *history.finished[-1:], last_id),
         last=last,
         position=checkpoint.position(),
-        wanted=None if batch_id is None or batch_id not in finished else _batch(checkpoint, batch_id),
+        wanted=wanted,
         topic_ids=topic_ids,
         restarts=restarts,
         files=tuple(name for name in walk_files(files) if not name.rpartition("/")[2].startswith(".")),
         lane_record=checkpoint.lane_record(),
         is_owned=checkpoint.owner() is not None,
         last_state=_text(files.read(f"{VERSIONS}/{last_id}")),
+        broken_states=() if wanted is None or wanted.state is None else _broken_states(files, wanted.state),
     )
+
+
+def _broken_states(files: CheckpointFiles, text: str) -> tuple[str, ...]:
+    """Return the directories of states that a restart cannot read; none if the text is malformed."""
+    try:
+        heads = {name: StateVersion.parse(version).text for name, version in json.loads(text)["heads"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ()
+    broken = []
+    with StateChains.of(files) as chains:
+        for directory, version in heads.items():
+            try:
+                chains.check(directory, version)
+            except StateError:
+                broken.append(directory)
+    return tuple(broken)
 
 
 def walk_files(files: CheckpointFiles, directory: str = "") -> Iterator[str]:

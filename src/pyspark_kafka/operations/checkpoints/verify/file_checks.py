@@ -181,7 +181,7 @@ class _FileChecks:
     def _check_directories(self) -> None:
         """Check hidden files: checksums, which must match, and temporary files."""
         sources = self._judge.attempt("sources", None, self._checkpoint.sources) or ()
-        for directory in ("", OFFSETS, COMMITS, *(f"sources/{source}" for source in sources)):
+        for directory in ("", OFFSETS, COMMITS, MESSAGES, VERSIONS, *(f"sources/{source}" for source in sources)):
             names = self._judge.attempt(directory or ".", Severity.WARNING, partial(self._files.scan, directory))
             if names is not None:
                 self._check_hidden(directory, names)

@@ -12,6 +12,7 @@ from kit.checkpoint_files import QUERY_ID, offsets_text, write_checkpoint
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint.continuous_files import OWNER, VERSIONS, owner_bytes, read_owner
 from pyspark_kafka.checkpoint.initial_offset_log import decode
+from pyspark_kafka.checkpoint.state_files import encoded_changes
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.errors import CheckpointError, OptionError
 from pyspark_kafka.model import TopicPartition
@@ -398,20 +399,36 @@ def test_continuous_state_is_carried_under_the_next_number(tmp_path: Path) -> No
     heads = {"0/t-0": "1-ab.1"}
     for number in range(3):
         files.replace(f"{VERSIONS}/{number}", json.dumps({"v": 1, "schemas": ["n int64"], "heads": heads}).encode())
-    for name in ("0-ab.0.delta", "1-ab.0.delta", "2-ab.0.delta"):
-        files.replace(f"continuous/state/0/t-0/{name}", b"x")
+    for name, before in (("0-ab", ""), ("1-ab", "0-ab.1"), ("2-ab", "1-ab.1")):
+        data = encoded_changes([(b"k", b"v")], {"previous": before})
+        files.replace(f"continuous/state/0/t-0/{name}.0.delta", data)
     made = plan(tmp_path, AfterBatch(1))
     assert made.state is StateHandling.CARRIED
     assert json.loads(made.creates[f"{VERSIONS}/3"])["heads"] == heads
     assert [name for name in made.copies if "state" in name] == [
         "continuous/state/0/t-0/0-ab.0.delta", "continuous/state/0/t-0/1-ab.0.delta",
     ]  # fmt: skip
-    with pytest.raises(CheckpointError, match=r"after epoch 0 of .* are not whole: 0/t-0"):
+    with pytest.raises(CheckpointError, match=r"after epoch 0 of .* are not whole: files of 0/t-0"):
         plan(tmp_path, AfterBatch(0))
     with pytest.raises(CheckpointError, match="CHECKPOINT_STATE_NOT_CARRIED"):
         plan(tmp_path, at_offsets(p0=3))
     dropped = plan(tmp_path, at_offsets(p0=3), drop_state=True)
     assert json.loads(dropped.creates[f"{VERSIONS}/3"]) == {"v": 1, "schemas": ["n int64"], "heads": {}}
+
+
+@pytest.mark.parametrize("data", [None, b"", b"PKS1" + bytes(40)], ids=["missing", "empty", "damaged"])
+def test_state_that_a_restart_cannot_read_is_not_carried(tmp_path: Path, data: bytes | None) -> None:
+    continuous(tmp_path)
+    files = CheckpointFiles(str(tmp_path))
+    text = json.dumps({"v": 1, "schemas": ["n int64"], "heads": {"0/t-0": "1-ab.1"}})
+    for number in range(3):
+        files.replace(f"{VERSIONS}/{number}", text.encode())
+    files.replace("continuous/state/0/t-0/1-ab.0.delta", encoded_changes([(b"k", b"v")], {"previous": "0-ab.1"}))
+    if data is not None:
+        files.replace("continuous/state/0/t-0/0-ab.0.delta", data)
+    with pytest.raises(CheckpointError, match="not whole: files of 0/t-0 are missing or damaged") as caught:
+        plan(tmp_path, AfterBatch(1))
+    assert caught.value.condition == "CHECKPOINT_STATE_NOT_CARRIED"
 
 
 def test_query_of_which_no_batch_is_finished_says_so(tmp_path: Path) -> None:
