@@ -24,8 +24,8 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from chaos.proxy import Proxies, Proxy
 from kit.brokers.two_brokers import Member, free_ports, join_cluster
+from kit.network.proxy import Proxies, Proxy
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import PartitionMetadata

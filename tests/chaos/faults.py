@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from kafka import TopicPartition
 
-from chaos.proxy import CLEAN, Wire
 from chaos.world import BROKER_TIME, MAIN, PATTERN_PARTITIONS, PATTERN_TOPICS
 from kit.log_checker import Log
+from kit.network.wire import CLEAN, Drip, Wire
 
 if TYPE_CHECKING:
     import random
@@ -259,7 +259,7 @@ FAULTS: Mapping[str, Callable[[Scene], None]] = {
     "wire: response cut": _on_the_wire("wire: response cut", lambda _: Wire(cut=0.5), 2, 10),
     "wire: reset": _on_the_wire("wire: reset", lambda _: Wire(reset=True), 1, 8),
     "wire: half-open": forget_connections,
-    "wire: byte by byte": _on_the_wire("wire: byte by byte", lambda _: Wire(drip=True), 3, 12),
+    "wire: byte by byte": _on_the_wire("wire: byte by byte", lambda _: Wire(drip=Drip()), 3, 12),
 }
 # Those that need every broker, or take one away: never two of them at once, for two of three replicas must be in step.
 OF_BROKERS = (

@@ -53,6 +53,7 @@
 | an https server of tokens that misbehaves | `fakes/token_endpoint.py` |
 | a TLS server with any certificate, or bytes instead of TLS | `fakes/tls_server.py` |
 | a local S3 server that counts its calls, and fails some | `fakes/object_store.py` |
+| a network that is slow, drips, cuts, forgets, flips bits, lies | `network/` |
 | an address that swallows packets | `fakes/black_hole.py` |
 | a clock that a test sets | `fakes/clock.py` |
 | threads that the system does not start | `fakes/threads.py` |

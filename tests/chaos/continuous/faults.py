@@ -17,8 +17,8 @@ from chaos.continuous.flowing import RAISE, SLOW, WORKERS
 from chaos.continuous.flows import AFTER, BEFORE, FAILS
 from chaos.continuous.striking import started_at
 from chaos.faults import Scene
-from chaos.proxy import CLEAN, Wire
 from chaos.world import MAIN, Query
+from kit.network.wire import CLEAN, Wire
 
 # Of the records that are written during the fault, and of all others.
 _POISON, USUAL_POISON = 0.7, 0.005
