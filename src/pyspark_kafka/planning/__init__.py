@@ -9,9 +9,16 @@ function of its arguments.
 from pyspark_kafka.planning.available_now import check_available_now
 from pyspark_kafka.planning.byte_limit import byte_limit
 from pyspark_kafka.planning.continuous import ContinuousPlan, EndedPlan, end_plan, plan_continuous, share_partitions
-from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, count_lost, data_loss_error, deleted_topic
+from pyspark_kafka.planning.data_loss import (
+    DataLoss,
+    DataLossKind,
+    count_lost,
+    data_loss_error,
+    deleted_topic,
+    past_loss_error,
+)
 from pyspark_kafka.planning.lag import OffsetsBehind, lag_metrics, most_behind, offsets_behind
-from pyspark_kafka.planning.ranges import Plan, plan_ranges
+from pyspark_kafka.planning.ranges import Plan, find_lost_beginnings, find_lost_positions, plan_ranges
 from pyspark_kafka.planning.rate_limit import rate_limit
 from pyspark_kafka.planning.resolve import resolve_offsets, resolve_timestamps, timestamps_to_look_up
 from pyspark_kafka.planning.task_ranges import pack_ranges, split_ranges
@@ -29,10 +36,13 @@ __all__ = [
     "data_loss_error",
     "deleted_topic",
     "end_plan",
+    "find_lost_beginnings",
+    "find_lost_positions",
     "lag_metrics",
     "most_behind",
     "offsets_behind",
     "pack_ranges",
+    "past_loss_error",
     "plan_continuous",
     "plan_ranges",
     "rate_limit",

@@ -40,6 +40,8 @@ class DataLoss:
         expected_offset: the offset to continue from; 0 for a new partition; None if it is not known.
         found_offset: the offset that was found instead, first or end of the log; None if the partition was deleted.
         group_id: the `kafka.group.id` of the query, if it is part of the condition.
+        is_there: whether the topic-partition exists in the cluster; None if it was not looked up.
+        is_same_topic: whether the topic has the id that this run has read.
     """
 
     kind: DataLossKind
@@ -47,6 +49,8 @@ class DataLoss:
     expected_offset: int | None = None
     found_offset: int | None = None
     group_id: str | None = None
+    is_there: bool | None = None
+    is_same_topic: bool = False
 
     @property
     def offsets(self) -> int:
@@ -62,12 +66,13 @@ class DataLoss:
             return f"{tp}: the first offset of the new partition cannot be found, it may have been deleted"
         if self.kind is DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO:
             return f"{tp}: the new partition starts from {found} instead of {expected}, {_count(expected, found)}"
+        gone = f"{tp}: the partition was read up to {expected}, and {_GONE[self.is_there]}"
         if self.kind is DataLossKind.PARTITIONS_DELETED:
-            return f"{tp}: the partition was read up to {expected}, and {_GONE}"
+            return gone
         if self.kind is DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT:
             return (
-                f"{tp}: the partition was read up to {expected}, and {_GONE}; option 'kafka.group.id' is "
-                f"'{self.group_id}', but no consumer group is joined, so no other query of the group can have taken it"
+                f"{gone}; option 'kafka.group.id' is '{self.group_id}', but no consumer group is joined, so no other "
+                "query of the group can have taken it"
             )
         return (
             f"{tp}: the offset to continue from was {expected}, but the log now ends at {found}, "
@@ -75,7 +80,15 @@ class DataLoss:
         )
 
 
-_GONE = "has been deleted or left the subscription"
+_GONE = {
+    None: "has been deleted or left the subscription",
+    True: "has left the subscription; it exists in the cluster",
+    False: "has been deleted",
+}
+_CORRECT = (
+    "If the subscription or the address of the cluster is wrong, correct it and start the query again: it continues "
+    "at its position. "
+)
 _CONTINUE = (
     "Set failOnDataLoss to false to continue with the remaining records, or start with a new checkpointLocation."
 )
@@ -98,23 +111,65 @@ def deleted_kind(group_id: str | None) -> DataLossKind:
     return DataLossKind.PARTITIONS_DELETED
 
 
-def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
+def data_loss_error(findings: Sequence[DataLoss], *, is_planned: bool = True) -> DataLossError:
     """Build the error of a plan's findings; the caller raises it, or logs it if data loss is tolerated.
 
     If all findings are of one kind, it has the condition of the kind; otherwise `KAFKA_DATA_LOSS`, with the kinds in
     the text.
 
+    Args:
+        findings: the losses.
+        is_planned: whether the micro-batch has an end, which the checkpoint keeps; a query that is refused before that
+            continues as soon as the cause is removed.
+
     Source: Spark `KAFKA_DATA_LOSS` of `kafka-error-conditions.json`.
     """
+    # The position in a deleted or unread partition cannot be moved.
+    accept = _MOVE if any(finding.kind is DataLossKind.PARTITION_OFFSET_CHANGED for finding in findings) else _CONTINUE
+    outcome = "Nothing more was read." if is_planned else "Nothing more was read, and no micro-batch was planned."
+    return _error(
+        findings,
+        f"{_causes(findings)}. {_describe(findings)}. {outcome}",
+        hint=accept if is_planned else f"{_CORRECT}{accept}",
+    )
+
+
+def past_loss_error(findings: Sequence[DataLoss], checkpoint: str, batch: str) -> DataLossError:
+    """Build the error of a micro-batch that another run has planned, and whose losses are not losses now.
+
+    Args:
+        findings: the losses of the plan: partitions that are there, logs that reach the position, and new partitions
+            that are there, and not in the subscription.
+        checkpoint: the location of the checkpoint, or a word in its place.
+        batch: the number of the last finished micro-batch, or a letter in its place.
+    """
+    explained = "" if batch.isdecimal() else ", with the last number in the checkpoint's folder `commits`,"
+    return _error(
+        findings,
+        "The checkpoint has a micro-batch that a former run has planned, and that does not fit this run: "
+        f"{listed([_describe_past(finding) for finding in findings], separator='; ', noun='partitions')}. The records "
+        "are not lost: that run had another subscription, another cluster, or a broker that lagged. Nothing more was "
+        "read.",
+        hint=f"Remove the planned micro-batch with `pyspark-kafka checkpoint rewind {checkpoint} --batch {batch}`"
+        f"{explained} and start the query again. With failOnDataLoss=false it would read records twice.",
+    )
+
+
+def _describe_past(finding: DataLoss) -> str:
+    tp, expected, found = finding.topic_partition, finding.expected_offset, finding.found_offset
+    if finding.kind is DataLossKind.PARTITION_OFFSET_CHANGED:
+        return f"{tp}: the query has read up to {expected}, the plan ends at {found}, and the log reaches {expected}"
+    if finding.kind is DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS:
+        return f"{tp}: the plan has it as a new partition, and the subscription lacks it"
+    return f"{tp}: the query has read up to {expected}, the plan lacks the partition, and the subscription has it"
+
+
+def _error(findings: Sequence[DataLoss], text: str, *, hint: str) -> DataLossError:
     kinds = list(dict.fromkeys(finding.kind for finding in findings))
-    several = len(kinds) > 1
-    texts = [f"{finding.kind.value} {finding.describe()}" if several else finding.describe() for finding in findings]
     return DataLossError(
-        f"Some data may have been lost because it is not in Kafka any more: {_causes(kinds)}. "
-        f"{listed(texts, separator='; ', noun='partitions')}. Nothing more was read.",
-        condition="KAFKA_DATA_LOSS" if several else kinds[0].condition,
-        # The position in a deleted or unread partition cannot be moved.
-        hint=_MOVE if DataLossKind.PARTITION_OFFSET_CHANGED in kinds else _CONTINUE,
+        text,
+        condition="KAFKA_DATA_LOSS" if len(kinds) > 1 else kinds[0].condition,
+        hint=hint,
         parameters={
             "kinds": ", ".join(kind.value for kind in kinds),
             "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:MAX_LISTED]),
@@ -123,13 +178,31 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
     )
 
 
-def _causes(kinds: Sequence[DataLossKind]) -> str:
-    """Return the possible reasons, once for all partitions."""
-    gone = "it was removed by retention, or the topic was deleted before all of it was processed"
-    back = "the topic may have been recreated, or the start offset of the first batch is too high"
-    if DataLossKind.PARTITION_OFFSET_CHANGED not in kinds:
-        return gone
-    return back if len(kinds) == 1 else f"{gone}; if a log ends too early, {back}"
+def _describe(findings: Sequence[DataLoss]) -> str:
+    several = len({finding.kind for finding in findings}) > 1
+    texts = [f"{finding.kind.value} {finding.describe()}" if several else finding.describe() for finding in findings]
+    return listed(texts, separator="; ", noun="partitions")
+
+
+def _causes(findings: Sequence[DataLoss]) -> str:
+    """Return what happened, as far as it is known, and the possible reasons once for all partitions."""
+    if all(finding.is_there for finding in findings):
+        return "Partitions that the query has read are not in its subscription"
+    reasons = []
+    kinds = {finding.kind for finding in findings}
+    if kinds & {DataLossKind.PARTITIONS_DELETED, DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT}:
+        reasons.append("the topic was deleted before all of it was processed, or left the subscription")
+    if kinds & {
+        DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS,
+        DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO,
+    }:
+        reasons.append("it was removed by retention, or the topic was deleted before all of it was processed")
+    back = [finding for finding in findings if finding.kind is DataLossKind.PARTITION_OFFSET_CHANGED]
+    if back and all(finding.is_same_topic for finding in back):
+        reasons.append("the log of the same topic was cut, or the start offset of the first batch is too high")
+    elif back:
+        reasons.append("the topic may have been recreated, or the start offset of the first batch is too high")
+    return f"Some data may have been lost because it is not in Kafka any more: {'; or '.join(reasons)}"
 
 
 def count_lost(findings: Iterable[DataLoss]) -> int:

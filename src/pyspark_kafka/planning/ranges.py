@@ -9,7 +9,7 @@ from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, deleted_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark_kafka.model import TopicPartition
 
@@ -47,26 +47,52 @@ def plan_ranges(
 
     Source: Spark `KafkaOffsetReaderAdmin.getOffsetRangesFromResolvedOffsets`.
     """
-    ranges: list[OffsetRange] = []
-    deleted = deleted_kind(group_id)
-    findings = [
+    starts = {**earliest_of_new, **start}
+    new = [topic_partition for topic_partition in end if topic_partition not in start]
+    ranges = [
+        OffsetRange(topic_partition, starts[topic_partition], end[topic_partition])
+        for topic_partition in sorted(end)
+        if end[topic_partition] > starts.get(topic_partition, end[topic_partition])
+    ]
+    lost = find_lost_positions(start, end, group_id=group_id)
+    return Plan(tuple(ranges), (*lost, *find_lost_beginnings(new, earliest_of_new)))
+
+
+def find_lost_positions(
+    start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], *, group_id: str | None = None
+) -> tuple[DataLoss, ...]:
+    """Return the partitions of `start` that `end` lacks, and the partitions whose end is before their start.
+
+    Args:
+        start: next offset to read of each known partition.
+        end: exclusive end of each existing partition.
+        group_id: the query's `kafka.group.id`.
+    """
+    deleted, changed = deleted_kind(group_id), DataLossKind.PARTITION_OFFSET_CHANGED
+    missing = [
         DataLoss(deleted, topic_partition, expected_offset=start[topic_partition], group_id=group_id)
         for topic_partition in sorted(start.keys() - end.keys())
     ]
-    for topic_partition in sorted(end):
-        start_offset = start.get(topic_partition)
-        if start_offset is None:
-            start_offset = earliest_of_new.get(topic_partition)
-            if start_offset is None:
-                findings.append(DataLoss(DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS, topic_partition))
-                continue
-            if start_offset != 0:
-                kind = DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO
-                findings.append(DataLoss(kind, topic_partition, expected_offset=0, found_offset=start_offset))
-        end_offset = end[topic_partition]
-        if end_offset < start_offset:
-            kind = DataLossKind.PARTITION_OFFSET_CHANGED
-            findings.append(DataLoss(kind, topic_partition, expected_offset=start_offset, found_offset=end_offset))
-        elif end_offset > start_offset:
-            ranges.append(OffsetRange(topic_partition, start_offset, end_offset))
-    return Plan(tuple(ranges), tuple(findings))
+    back = [
+        DataLoss(changed, topic_partition, expected_offset=start[topic_partition], found_offset=end[topic_partition])
+        for topic_partition in sorted(tp for tp, offset in start.items() if end.get(tp, offset) < offset)
+    ]
+    return (*missing, *back)
+
+
+def find_lost_beginnings(new: Iterable[TopicPartition], earliest: Mapping[TopicPartition, int]) -> tuple[DataLoss, ...]:
+    """Return the new partitions without a first offset, and the partitions whose first offset is not 0.
+
+    Args:
+        new: the partitions that are read for the first time.
+        earliest: first offset of each; a partition without an entry counts as deleted.
+    """
+    findings = []
+    for topic_partition in sorted(new):
+        first = earliest.get(topic_partition)
+        if first is None:
+            findings.append(DataLoss(DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS, topic_partition))
+        elif first != 0:
+            kind = DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO
+            findings.append(DataLoss(kind, topic_partition, expected_offset=0, found_offset=first))
+    return tuple(findings)

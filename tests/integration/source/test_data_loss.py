@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,14 @@ from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.reading import options_for
 from kit.reading import read as read_task
+from kit.waiting import eventually
 from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.queries.leader_epochs import fetch_log_ends
 from pyspark_kafka.connector import InputPartition, ReadAllAvailable
 from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset
-from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
+from pyspark_kafka.options import ConnectionOptions, FetchOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.input_partition import KafkaInputPartition
@@ -36,16 +39,19 @@ ON_DRIVER, ON_EXECUTOR = "pyspark_kafka.source.driver.topic_losses", "pyspark_ka
 EITHER = pytest.mark.parametrize("fail_on_data_loss", [True, False])
 
 
-def stream_of(servers: str | ConnectionOptions, *topics: str, fail_on_data_loss: bool = True) -> KafkaMicroBatchStream:
+def stream_of(
+    servers: str | ConnectionOptions, *topics: str, fail_on_data_loss: bool = True, **options: Any
+) -> KafkaMicroBatchStream:
     """Build a stream that reads the topics there are of these names."""
-    options = StreamReadOptions(
+    read = StreamReadOptions(
         options_for(servers),
         Subscription("subscribePattern", pattern=f"^({'|'.join(topics)})$"),
         starting=Earliest(),
         fail_on_data_loss=fail_on_data_loss,
         fetch_offset_attempts=1,
+        **options,
     )
-    return KafkaMicroBatchStream(options, SOURCE_SCHEMA)
+    return KafkaMicroBatchStream(read, SOURCE_SCHEMA)
 
 
 def read(
@@ -77,6 +83,18 @@ def make_again(bootstrap_servers: str, topic: str, records: list[Record], **conf
         delete_topics(client, [topic])
         create_topic(client, topic)
     produce(bootstrap_servers, topic, records, **config)
+
+
+@contextmanager
+def transaction(bootstrap_servers: str, topic: str) -> Iterator[KafkaProducer]:
+    """Begin a transaction; the test ends it."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"open-{topic}")
+    try:
+        producer.init_transactions()
+        producer.begin_transaction()
+        yield producer
+    finally:
+        producer.close()
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture, name: str) -> list[str]:
@@ -113,14 +131,14 @@ def test_added_partition_does_not_start_from_offset_zero(
     trim(bootstrap_servers, added, 3)
     stream = stream_of(bootstrap_servers, topic, fail_on_data_loss=fail_on_data_loss)
     start = KafkaSourceOffset({known: 0})
-    end = stream.latestOffset(start, ReadAllAvailable())
     text = f"{added}: the new partition starts from 3 instead of 0, 3 offsets [0, 3) missing. "
     if fail_on_data_loss:
         with pytest.raises(DataLossError) as caught:
-            stream.planInputPartitions(start, end)
+            stream.latestOffset(start, ReadAllAvailable())
         assert caught.value.condition == "KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO"
         assert text in str(caught.value)
     else:
+        end = stream.latestOffset(start, ReadAllAvailable())
         assert stream.planInputPartitions(start, end) == [KafkaInputPartition(OffsetRange(added, 3, 5))]
         (warning,) = warnings_of(warnings, ON_DRIVER)
         assert warning.startswith("[KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO] ")
@@ -138,19 +156,19 @@ def test_partitions_deleted(
     stream = stream_of(bootstrap_servers, kept, deleted, fail_on_data_loss=fail_on_data_loss)
     start = KafkaSourceOffset({TopicPartition(kept, 0): 1, TopicPartition(deleted, 0): 2})
     delete(bootstrap_servers, deleted)
-    end = stream.latestOffset(start, ReadAllAvailable())
-    assert end == KafkaSourceOffset({TopicPartition(kept, 0): 4})
-    text = f"{deleted}-0: the partition was read up to 2, and has been deleted or left the subscription. "
+    text = f"{deleted}-0: the partition was read up to 2, and has been deleted"
     if fail_on_data_loss:
         with pytest.raises(DataLossError) as caught:
-            stream.planInputPartitions(start, end)
+            stream.latestOffset(start, ReadAllAvailable())
         assert caught.value.condition == "KAFKA_DATA_LOSS.PARTITIONS_DELETED"
-        assert text in str(caught.value)
+        assert f"{text}. " in str(caught.value)
     else:
+        end = stream.latestOffset(start, ReadAllAvailable())
+        assert end == KafkaSourceOffset({TopicPartition(kept, 0): 4})
         left = OffsetRange(TopicPartition(kept, 0), 1, 4)
         assert stream.planInputPartitions(start, end) == [KafkaInputPartition(left)]
         (warning,) = warnings_of(warnings, ON_DRIVER)
-        assert text in warning
+        assert f"{text} or left the subscription. " in warning
 
 
 @EITHER
@@ -163,20 +181,44 @@ def test_partition_offset_changed(
     # A stream that has just begun, and does not know which topic its checkpoint is of.
     stream = stream_of(bootstrap_servers, topic, fail_on_data_loss=fail_on_data_loss)
     start = KafkaSourceOffset({topic_partition: 50})
-    end = stream.latestOffset(start, ReadAllAvailable())
     text = f"{topic}-0: the offset to continue from was 50, but the log now ends at 5, 45 offsets [5, 50) missing. "
     if fail_on_data_loss:
         with pytest.raises(DataLossError) as caught:
-            stream.planInputPartitions(start, end)
+            stream.latestOffset(start, ReadAllAvailable())
         assert caught.value.condition == "KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED"
         assert text in str(caught.value)
     else:
+        end = stream.latestOffset(start, ReadAllAvailable())
         assert stream.planInputPartitions(start, end) == []
         assert any(text in warning for warning in warnings_of(warnings, ON_DRIVER))
         # The next batch continues from the lower end: what lies before it is never read.
         produce(bootstrap_servers, topic, numbered(2))
         after = stream.latestOffset(end, ReadAllAvailable())
         assert stream.planInputPartitions(end, after) == [KafkaInputPartition(OffsetRange(topic_partition, 5, 7))]
+
+
+def test_end_behind_an_open_transaction_is_not_data_loss(bootstrap_servers: str, make_topic: TopicMaker) -> None:
+    """The position is after the last stable offset, as after a change of `kafka.isolation.level`."""
+    topic = make_topic()
+    position = KafkaSourceOffset({TopicPartition(topic, 0): 3})
+    with transaction(bootstrap_servers, topic) as producer:
+        for _ in range(4):
+            producer.send(topic, b"open", partition=0).get(timeout=30)
+        for fail_on_data_loss in (True, False):
+            stream = stream_of(
+                bootstrap_servers,
+                topic,
+                fail_on_data_loss=fail_on_data_loss,
+                fetch=FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED),
+            )
+            assert stream.latestOffset(position, ReadAllAvailable()) == position
+        with borrow_client(options_for(bootstrap_servers)) as client:
+            assert fetch_log_ends(client, position.partitions, client.deadline()) == {TopicPartition(topic, 0): 4}
+        producer.commit_transaction()
+        # The coordinator writes the marker of the commit after its response; then the query reads the record at 3.
+        eventually(lambda: stream.latestOffset(position, ReadAllAvailable()) != position)
+    tasks = stream.planInputPartitions(position, stream.latestOffset(position, ReadAllAvailable()))
+    assert [str(task.offset_range) for task in tasks if isinstance(task, KafkaInputPartition)] == [f"{topic}-0 [3, 5)"]
 
 
 # -- on executors
@@ -518,10 +560,7 @@ def test_records_that_do_not_become_visible_in_time_fail_the_task(
     bootstrap_servers: str, make_topic: TopicMaker, *, fail_on_data_loss: bool
 ) -> None:
     topic = make_topic()
-    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"open-{topic}")
-    try:
-        producer.init_transactions()
-        producer.begin_transaction()
+    with transaction(bootstrap_servers, topic) as producer:
         producer.send(topic, b"x", partition=0).get(timeout=30)
         waiting = read(
             bootstrap_servers,
@@ -533,5 +572,3 @@ def test_records_that_do_not_become_visible_in_time_fail_the_task(
         with pytest.raises(DeadlineError, match=r"FETCH_NO_PROGRESS.*an open transaction"):
             list(waiting)
         producer.abort_transaction()
-    finally:
-        producer.close()

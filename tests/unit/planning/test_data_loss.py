@@ -28,6 +28,11 @@ LOST = (
     "deleted before all of it was processed. "
 )
 
+GONE = (
+    "Some data may have been lost because it is not in Kafka any more: the topic was deleted before all of it was "
+    "processed, or left the subscription. "
+)
+
 BACK = "the topic may have been recreated, or the start offset of the first batch is too high"
 
 
@@ -37,14 +42,14 @@ BACK = "the topic may have been recreated, or the start offset of the first batc
         (
             DataLoss(DataLossKind.PARTITIONS_DELETED, P[3], 120),
             (
-                f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED] {LOST}orders-3: the partition was read up to 120, and has "
+                f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED] {GONE}orders-3: the partition was read up to 120, and has "
                 f"been deleted or left the subscription. Nothing more was read.{HINT}"
             ),
         ),
         (
             DataLoss(DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT, P[3], 120, group_id="g"),
             (
-                f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT] {LOST}orders-3: the partition was "
+                f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT] {GONE}orders-3: the partition was "
                 "read up to 120, and has been deleted or left the subscription; option 'kafka.group.id' is 'g', but no "
                 "consumer group is joined, so no other query of the group can have taken it. Nothing more was read."
                 f"{HINT}"

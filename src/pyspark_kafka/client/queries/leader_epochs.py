@@ -1,6 +1,7 @@
 """OffsetForLeaderEpoch: whether the log below a position is still the log that was read.
 
 `fetch/fetcher.py` decides when to ask, `source/executor/range_decoder.py` what to do about a log that was cut.
+`source/driver/offset_reader.py` asks whether a log has a position that is not visible.
 """
 
 from __future__ import annotations
@@ -87,6 +88,34 @@ def fetch_epoch_ends(
         else:
             found.update(dict.fromkeys(wanted, done.error))
     return found
+
+
+def fetch_log_ends(
+    client: KafkaClient, partitions: Iterable[TopicPartition], deadline: Deadline
+) -> dict[TopicPartition, int]:
+    """Return the ends of the leaders' logs, with the records that no reader sees yet.
+
+    The end of the leader's own epoch is the end of its log. It is not before an offset that a reader had: records that
+    were visible once are in the log of every leader that was in sync. Leaders are the remembered ones:
+    fetch metadata before. A partition whose leader or its epoch is unknown, or that the broker does not answer for, is
+    left out.
+
+    Runs on: driver; blocks for one round trip.
+
+    Source: KIP-101, KIP-320.
+    """
+    questions: dict[int, list[EpochQuestion]] = {}
+    for topic_partition in partitions:
+        leader = client.cached_leader(topic_partition)
+        if leader is not None and leader.leader_epoch >= 0:
+            question = EpochQuestion(topic_partition, leader.leader_epoch, leader.leader_epoch)
+            questions.setdefault(leader.leader_id, []).append(question)
+    found = fetch_epoch_ends(client, questions, deadline)
+    return {
+        topic_partition: end.end_offset
+        for topic_partition, end in found.items()
+        if isinstance(end, EpochEnd) and end.error_code == ErrorCode.NONE and end.end_offset >= 0
+    }
 
 
 def _build_request(questions: list[EpochQuestion]) -> Any:

@@ -3,8 +3,9 @@
 The life of a micro-batch, as Spark calls it:
 
 1. `initialOffset`, for a new query only: the start of the first micro-batch (`starting_position`).
-2. `latestOffset`: the end of the next micro-batch. Looks up the ends of all logs, leaves out deleted topics
-   (`topic_losses`), and applies the read limit (`admission`). Spark writes the end to the checkpoint.
+2. `latestOffset`: the end of the next micro-batch. Looks up the ends of all logs, refuses lost records
+   (`topic_losses`), and applies the read limit (`admission`). Spark writes the end to the checkpoint, before it asks
+   for a plan, and plans it again in each later run: a batch that cannot be planned must not have an end.
 3. `planInputPartitions`: the ranges of each task (`pyspark_kafka.planning`, `tasks`). Called again with the same
    start and end if the query died before the commit; the records are then the same.
 4. The tasks run (`pyspark_kafka.source.executor`), with the factory of `createReaderFactory`.
@@ -28,7 +29,7 @@ from pyspark_kafka.connector import (
     SupportsTriggerAvailableNow,
 )
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.planning import count_lost, data_loss_error, lag_metrics, plan_ranges, split_ranges
+from pyspark_kafka.planning import lag_metrics, plan_ranges, split_ranges
 from pyspark_kafka.source.driver.admission import Admission, AvailableNow, default_read_limit
 from pyspark_kafka.source.driver.reporting.headroom_warnings import HeadroomWarnings
 from pyspark_kafka.source.driver.stream import KafkaStream, kafka_offset
@@ -104,6 +105,8 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         self._assignment: Assignment | None = None
         self._latest: Mapping[TopicPartition, int] | None = None
         self._end: KafkaSourceOffset | None = None
+        # The first offsets of the new partitions of the batch with that end; None: not looked up.
+        self._first: Mapping[TopicPartition, int] | None = None
         self._headroom = HeadroomWarnings.from_options(options)
         self._starts_are_finished = starts_are_finished
 
@@ -129,13 +132,14 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
     def latestOffset(self, start: Offset, limit: ReadLimit) -> KafkaSourceOffset:
         """Return the end of the micro-batch that begins at `start`; `start` itself if no micro-batch begins now.
 
-        New partitions are read from their earliest offset. Deleted partitions are missing in the end, and
-        reported when the batch is planned.
+        New partitions are read from their earliest offset. If data loss is tolerated, deleted partitions are missing
+        in the end, and the plan reports them. An end that is only not visible now is the position.
 
         Raises:
             OptionError: the query is new, and its starting option names other partitions than the subscription, or a
                 time without a record.
-            DataLossError: a topic was deleted or recreated, and `failOnDataLoss` is true.
+            DataLossError: a topic was deleted or recreated, a partition left the subscription, a log ends before
+                `start`, or a new partition does not begin at offset 0, and `failOnDataLoss` is true.
         """
         self._starting.check()
         first = kafka_offset(start)
@@ -149,8 +153,10 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         # Every end that is found for a first batch carries its start, even if the batch is empty.
         carried = self._starting.carried(started) if first.starts is None else None
         known = started if self._assignment is None else self._losses.without_recreated(started, self._assignment)
+        self._losses.refuse_lost_positions(known, latest)
         ends = self._admission.end_of_batch(limit, known, latest)
         if ends is not None and ends != started:
+            self._first = self._losses.find_beginnings(known, ends)
             self._end = KafkaSourceOffset(ends, carried)
         else:
             # The same text as `start`, with its own start if it has one: Spark takes any other text for new data.
@@ -189,10 +195,14 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         self._available_now.check(ended, lambda: self._look_up_latest(ended))
         started = self._losses.without_restarting(started, last, self._assignment if last == self._end else None)
         new = [topic_partition for topic_partition in ended if topic_partition not in started]
-        earliest = self._losses.without_deleted(started, lambda: self._offset_reader.fetch_earliest_offsets_of_new(new))
+        earliest = self._first if last == self._end else None
+        if earliest is None or not earliest.keys() >= set(new):
+            earliest = self._losses.without_deleted(
+                started, lambda: self._offset_reader.fetch_earliest_offsets_of_new(new)
+            )
         plan = plan_ranges(started, ended, earliest, group_id=self._options.group_id)
         if plan.findings:
-            self._losses.raise_or_warn(data_loss_error(plan.findings), count_lost(plan.findings))
+            self._losses.report_planned(plan.findings, started, self._starting.checkpoint)
         split = split_ranges(
             plan.ranges,
             min_partitions=self._options.min_partitions,

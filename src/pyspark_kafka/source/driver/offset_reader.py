@@ -12,6 +12,7 @@ from pyspark_kafka.client.retry import Backoff, attempts
 from pyspark_kafka.client.stalls import contact_of
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError, listed
 from pyspark_kafka.interrupt import pause
+from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.source.driver.assignment import SubscriptionListing, find_topics
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.queries.offset_messages import OffsetSpec
-    from pyspark_kafka.model import IsolationLevel, TopicPartition
+    from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, StreamReadOptions, Subscription
     from pyspark_kafka.source.driver.assignment import Assignment
 
@@ -68,6 +69,10 @@ class KafkaOffsetReader:
         self._isolation_level = isolation_level
         self._attempts = attempts
         self._retry_interval_ms = retry_interval_ms
+        # The partitions whose visible ends were lower than known ones at the last look-up.
+        self._hidden: frozenset[TopicPartition] = frozenset()
+        # The known partitions that were missing in all attempts of the last look-up.
+        self._missing: Collection[TopicPartition] = frozenset()
         self._outage_retry = OutageRetry(outage_timeout_ms, contact_of(connection.bootstrap_servers))
 
     @classmethod
@@ -180,51 +185,106 @@ class KafkaOffsetReader:
 
         Args:
             partitions: the partitions to look up.
-            known: earlier ends. If an end is lower now, it is looked up again in all attempts, because a new leader
-                may lag. If it stays lower, the lower end is returned: the topic may have been recreated.
+            known: earlier ends. If an end is lower now, and the log of the leader does not reach the earlier end, it is
+                looked up again in all attempts, because a new leader may lag. If it stays lower, the lower end is
+                returned: the topic may have been recreated.
         """
         wanted = tuple(partitions)
         if not wanted:
             return {}
-        return self._settled(lambda client: (None, self._list(client, wanted, Latest())), known or {})[1]
+        return self._settled(
+            lambda client: (None, self._past_hidden(client, self._list(client, wanted, Latest()), known or {})),
+            known or {},
+        )[1]
+
+    def find_reached(self, positions: Mapping[TopicPartition, int]) -> frozenset[TopicPartition]:
+        """Return the partitions whose logs reach a position, whether or not its records are visible yet.
+
+        An open transaction hides records from `read_committed`; a new leader hides the last ones for a moment.
+        """
+        if not positions:
+            return frozenset()
+        return self._retrying("listing the ends of logs", lambda client: self._reached(client, positions))
 
     def fetch_assigned_latest_offsets(
-        self, known: Mapping[TopicPartition, int] | None = None
+        self, known: Mapping[TopicPartition, int] | None = None, topic_ids: Mapping[str, str] | None = None
     ) -> tuple[Assignment, dict[TopicPartition, int]]:
         """Return the currently subscribed partitions and the end of each; see `fetch_latest_offsets`.
 
-        Each attempt lists the partitions again: a topic that is deleted after the listing has no offsets.
+        Each attempt lists the partitions again: a topic that is deleted after the listing has no offsets. A broker that
+        lags may not list a partition that is known: it is listed again in all attempts, by other brokers.
+
+        Args:
+            known: earlier ends.
+            topic_ids: the ids of their topics, as far as they are known.
 
         Raises:
             BrokerError: as `fetch_assignment`.
         """
-        topics = {topic_partition.topic for topic_partition in known or {}}
+        read = known or {}
+        topics = {topic_partition.topic for topic_partition in read}
+        lags = False
 
         def look_up(client: KafkaClient) -> tuple[Assignment, dict[TopicPartition, int]]:
+            nonlocal lags
+            if lags:
+                client.avoid_last_asked()
             assignment = self._listing.find(client, read_topics=topics)
-            return assignment, self._list(client, assignment.partitions, Latest())
+            lags = not read.keys() <= set(assignment.partitions)
+            # The positions in a topic that was recreated are not positions in its logs.
+            ids = {**assignment.topic_ids, **(topic_ids or {})}
+            same = {tp: end for tp, end in read.items() if ids.get(tp.topic) == assignment.topic_ids.get(tp.topic)}
+            return assignment, self._past_hidden(client, self._list(client, assignment.partitions, Latest()), same)
 
-        return self._settled(look_up, known or {})
+        return self._settled(look_up, read)
+
+    def _past_hidden(
+        self, client: KafkaClient, latest: dict[TopicPartition, int], known: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Return ends, with the known end of each log that reaches it: later records are not visible, not lost."""
+        back = {tp: known[tp] for tp, end in latest.items() if end < known.get(tp, end)}
+        reached = self._reached(client, back) if back else frozenset()
+        if reached and reached != self._hidden:
+            _LOG.warning(
+                "The visible ends of logs are lower than known ones, and the logs reach the known ones: %s. An open "
+                "transaction, or a new leader, hides the records between them. The query stays at its positions.",
+                listed([f"{tp} ends at {latest[tp]}, known is {known[tp]}" for tp in sorted(reached)]),
+            )
+        self._hidden = reached
+        return {**latest, **{tp: known[tp] for tp in reached}}
+
+    def _reached(self, client: KafkaClient, positions: Mapping[TopicPartition, int]) -> frozenset[TopicPartition]:
+        ends = {}
+        if self._isolation_level is IsolationLevel.READ_COMMITTED:
+            asked = dict.fromkeys(positions, Latest())
+            ends = _list_offsets(client, asked, IsolationLevel.READ_UNCOMMITTED)
+        left = [tp for tp, position in positions.items() if ends.get(tp, -1) < position]
+        if left:
+            from pyspark_kafka.client.queries.leader_epochs import fetch_log_ends  # noqa: PLC0415 - rarely needed
+
+            ends |= fetch_log_ends(client, left, client.deadline())
+        return frozenset(tp for tp, position in positions.items() if ends.get(tp, -1) >= position)
 
     def _settled(
         self,
         look_up: Callable[[KafkaClient], tuple[T, dict[TopicPartition, int]]],
         known: Mapping[TopicPartition, int],
     ) -> tuple[T, dict[TopicPartition, int]]:
-        """Return the result of a look-up; repeat it in all attempts while an end is below a known one."""
+        """Return the result of a look-up; repeat it in all attempts while a known end is missing, or is lower."""
         topics = {topic_partition.topic for topic_partition in known}
         for attempt in self._attempt_numbers():
             found = self._retrying("listing latest offsets", look_up, topics)
             latest = found[1]
-            back = sorted(tp for tp, end in latest.items() if end < known.get(tp, end))
+            back = sorted(tp for tp, end in known.items() if latest.get(tp, end if tp in self._missing else -1) < end)
             if not back:
                 break
             _LOG.warning(
-                "Latest offsets are lower than known ones at attempt %d of %d: %s",
+                "Latest offsets are lower than known ones, or missing, at attempt %d of %d: %s",
                 attempt,
                 self._attempts,
-                listed([f"{tp} ends at {latest[tp]}, known is {known[tp]}" for tp in back]),
+                listed([f"{tp} ends at {latest.get(tp, 'an unknown offset')}, known is {known[tp]}" for tp in back]),
             )
+        self._missing = known.keys() - latest.keys()
         return found
 
     def fetch_log_sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
 from pyspark_kafka.errors import CheckpointError, OptionError
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, SpecificOffsets
+from pyspark_kafka.planning import data_loss_error, find_lost_positions
 from pyspark_kafka.source.driver.edge_resolver import resolve_listed
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class StartingPosition:
 
         Raises:
             OptionError: with a checkpoint, the starting option does not fit; without one see `check`.
+            DataLossError: with a checkpoint, a log ends before its start, and `failOnDataLoss` is true.
             CheckpointError: the checkpoint is another query's, or cannot be read or written.
         """
         if self._offsets is None:
@@ -94,6 +96,13 @@ class StartingPosition:
         """Raise the OptionError of a starting option that does not fit, unless the query is known not to be new."""
         if self._error is not None:
             raise self._error
+
+    def checkpoint(self) -> tuple[str, str]:
+        """Return the location of the checkpoint and the number of its last finished batch, or words in their place."""
+        if self._files is None:
+            return "CHECKPOINT", "N"
+        finished = [int(name) for name in self._files.list("commits") if name.isdecimal()]
+        return self._files.shown, str(max(finished)) if finished else "N"
 
     def of_batch(
         self, start: Mapping[TopicPartition, int], end: KafkaSourceOffset, *, is_ours: bool
@@ -128,13 +137,25 @@ class StartingPosition:
     def _resolve(self, resolver: EdgeResolver) -> Mapping[TopicPartition, int]:
         self._watch.meet(resolver.topic_ids)
         try:
-            return self._starts(resolver)
+            found = self._starts(resolver)
         except OptionError as error:
             if self._files is not None:
                 # The position would be kept in the checkpoint.
                 raise
             self._error = error
             return resolver.find_fixed_starts(self._options.starting)
+        if self._files is not None and isinstance(self._options.starting, SpecificOffsets):
+            self._refuse_late(found, resolver.find_latest())
+        return found
+
+    def _refuse_late(self, starts: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> None:
+        """Raise if a start is after the end of its log, before the checkpoint keeps it for all later runs."""
+        late = {tp: offset for tp, offset in starts.items() if offset > latest[tp]}
+        if late and self._options.fail_on_data_loss:
+            reached = self._offset_reader.find_reached(late)
+            lost = find_lost_positions({tp: offset for tp, offset in late.items() if tp not in reached}, latest)
+            if lost:
+                raise data_loss_error(lost, is_planned=False)
 
     def _starts(self, resolver: EdgeResolver) -> Mapping[TopicPartition, int]:
         return resolver.find_starts(

@@ -7,20 +7,30 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.counters import COUNTERS, LOST_OFFSETS
-from pyspark_kafka.errors import BrokerError
+from pyspark_kafka.errors import BrokerError, ConnectorError
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.planning import deleted_topic
+from pyspark_kafka.planning import (
+    DataLossKind,
+    count_lost,
+    data_loss_error,
+    deleted_topic,
+    find_lost_beginnings,
+    find_lost_positions,
+    past_loss_error,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from pyspark_kafka.errors import DataLossError
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import StreamReadOptions
+    from pyspark_kafka.planning import DataLoss
     from pyspark_kafka.source.driver.assignment import Assignment
     from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
     from pyspark_kafka.source.driver.topic_watch import TopicWatch
@@ -31,6 +41,13 @@ T = TypeVar("T")
 
 # The number of brokers that must agree on a new topic id before the topic counts as recreated: one may lag.
 _OTHER_ID_LOOKS = 3
+# The time limit of the look-up that says more about a loss which is found already.
+_EXISTS_MS = 2_000
+_MISSING = (
+    DataLossKind.PARTITIONS_DELETED,
+    DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT,
+    DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS,
+)
 
 
 class TopicLosses:
@@ -62,6 +79,9 @@ class TopicLosses:
         self._offset_reader = offset_reader
         self._watch = watch
         self._clock = clock
+        self._group_id = options.group_id
+        # The topics whose ids were the ids of this run at the last look-up of ends.
+        self._same_topics: frozenset[str] = frozenset()
         # The new ids of recreated topics that were reported.
         self._reported: Mapping[str, str] = {}
 
@@ -91,11 +111,102 @@ class TopicLosses:
             DataLossError: a topic was deleted, and `failOnDataLoss` is true.
             DeadlineError: topics disappeared for longer than `outageTimeout`.
         """
+        ids = self._watch.ids
         assignment, latest = self.without_deleted(
-            known, lambda: self._offset_reader.fetch_assigned_latest_offsets(known)
+            known, lambda: self._offset_reader.fetch_assigned_latest_offsets(known, ids)
         )
+        self._same_topics = frozenset(topic for topic, found in assignment.topic_ids.items() if ids.get(topic) == found)
         self._watch.meet(assignment.topic_ids, _topics(known))
         return assignment, latest
+
+    def refuse_lost_positions(
+        self, position: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
+    ) -> None:
+        """Raise if the ends that were just looked up lack partitions of the position, or are before it.
+
+        Before the end of a micro-batch is returned: the engine keeps that end, and plans it again in every later run.
+        Nothing happens if data loss is tolerated: the plan warns.
+
+        Raises:
+            DataLossError: as above, and `failOnDataLoss` is true.
+        """
+        if self._fail_on_data_loss:
+            self._refuse(find_lost_positions(position, latest, group_id=self._group_id))
+
+    def find_beginnings(
+        self, position: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int] | None:
+        """Return the first offsets of the new partitions of a micro-batch; None without a look-up if loss is tolerated.
+
+        Before its end is returned, as `refuse_lost_positions`.
+
+        Raises:
+            DataLossError: a new partition does not begin at offset 0, or is deleted, and `failOnDataLoss` is true.
+        """
+        if not self._fail_on_data_loss:
+            return None
+        new = [topic_partition for topic_partition in ends if topic_partition not in position]
+        first = self.without_deleted(position, lambda: self._offset_reader.fetch_earliest_offsets_of_new(new))
+        self._refuse(find_lost_beginnings(new, first))
+        return first
+
+    def report_planned(
+        self, findings: Sequence[DataLoss], start: Mapping[TopicPartition, int], place: Callable[[], tuple[str, str]]
+    ) -> None:
+        """Raise the losses of a plan, or log them as a warning.
+
+        A batch of another run may have losses that are not losses now: they have an error of their own.
+
+        Args:
+            findings: the losses of the plan.
+            start: of the batch.
+            place: returns the location of the checkpoint and the number of the last finished batch, or words in their
+                place.
+
+        Raises:
+            DataLossError: `failOnDataLoss` is true.
+        """
+        if self._fail_on_data_loss:
+            past = self._past(findings, start)
+            if past:
+                raise past_loss_error(past, *place())
+        self.raise_or_warn(data_loss_error(findings), count_lost(findings))
+
+    def _refuse(self, findings: Sequence[DataLoss]) -> None:
+        if findings:
+            raise data_loss_error(self._looked_up(findings), is_planned=False)
+
+    def _looked_up(self, findings: Sequence[DataLoss]) -> list[DataLoss]:
+        """Return losses with what the cluster says about them; as they are if it says nothing within a short time."""
+        topics = {found.topic_partition.topic for found in findings if found.kind in _MISSING}
+        there: Collection[TopicPartition] | None = frozenset()
+        if topics:
+            try:
+                there = frozenset(self._offset_reader.find_assignment_once(_EXISTS_MS, topics).partitions)
+            except ConnectorError as error:
+                _LOG.debug("Whether the missing partitions exist is unknown: %s", error)
+                there = None
+        return [
+            replace(
+                found,
+                is_there=found.topic_partition in there if found.kind in _MISSING and there is not None else None,
+                is_same_topic=found.topic_partition.topic in self._same_topics,
+            )
+            for found in findings
+        ]
+
+    def _past(self, findings: Sequence[DataLoss], position: Mapping[TopicPartition, int]) -> list[DataLoss]:
+        _, latest = self.fetch_latest_offsets(position)
+        past = []
+        for found in self._looked_up(findings):
+            end = latest.get(found.topic_partition)
+            if found.kind is DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS:
+                is_past = found.is_there is True and end is None
+            else:
+                is_past = end is not None and found.expected_offset is not None and end >= found.expected_offset
+            if is_past and found.kind is not DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO:
+                past.append(found)
+        return past
 
     def without_deleted(self, position: Mapping[TopicPartition, int], look_up: Callable[[], T]) -> T:
         """Return the result of a look-up; topics of `position` that do not exist now are data loss, and left out.

@@ -12,8 +12,17 @@ import pytest
 
 from kit.costs import processor_s
 from kit.fixtures.offsets import ScriptedOffsets, ranges, stream_of
-from pyspark_kafka.connector import InputPartition, Offset, ReadAllAvailable, ReadLimit, ReadMaxRows
-from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
+from pyspark_kafka.connector import (
+    CompositeReadLimit,
+    InputPartition,
+    Offset,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+)
+from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError, TransportError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, Latest, RangeEdge, SpecificOffsets
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
@@ -67,7 +76,7 @@ def test_the_default_limit_is_the_option(offsets: ScriptedOffsets) -> None:
 
 
 def test_batch_without_a_limit_ends_at_the_ends_of_the_logs(offsets: ScriptedOffsets) -> None:
-    offsets.logs = {A: (0, 50), B: (3, 7)}
+    offsets.logs = {A: (0, 50), B: (0, 7)}
     # The option sets the default limit only: the limit of the engine applies.
     stream = stream_of(max_offsets_per_trigger=1)
     assert stream.latestOffset(KafkaSourceOffset({A: 10}), ALL) == KafkaSourceOffset({A: 50, B: 7})
@@ -76,7 +85,7 @@ def test_batch_without_a_limit_ends_at_the_ends_of_the_logs(offsets: ScriptedOff
 
 def test_a_limit_is_shared_and_new_partitions_begin_at_their_first_offset(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 90), B: (100, 110)}
-    stream = stream_of()
+    stream = stream_of(fail_on_data_loss=False)
     assert stream.latestOffset(KafkaSourceOffset({A: 0}), ReadMaxRows(10)) == KafkaSourceOffset({A: 9, B: 101})
     # What is reported is where the log ends, not where the batch does.
     assert stream.reportLatestOffset() == KafkaSourceOffset({A: 90, B: 110})
@@ -95,7 +104,7 @@ def test_limited_batches_reach_the_end_and_stay_there(offsets: ScriptedOffsets) 
 @pytest.mark.parametrize("limit", [ALL, ReadMaxRows(5)])
 def test_end_without_partitions_is_the_start_and_never_empty(offsets: ScriptedOffsets, limit: ReadLimit) -> None:
     start = KafkaSourceOffset({A: 4})
-    stream = stream_of()
+    stream = stream_of(fail_on_data_loss=False)
     assert offsets.logs == {}
     assert stream.latestOffset(start, limit) is start
     assert stream.reportLatestOffset() is None
@@ -217,6 +226,133 @@ def test_lost_records_are_an_error_or_a_warning_as_the_option_says(
     (warning,) = caplog.records
     assert kind in warning.getMessage()
     assert "t-1" in warning.getMessage()
+
+
+REFUSED = [
+    pytest.param({A: 5, B: 5}, {A: (0, 9)}, "PARTITIONS_DELETED", id="missing"),
+    pytest.param({A: 5, B: 5}, {A: (0, 5)}, "PARTITIONS_DELETED", id="missing, and nothing new"),
+    pytest.param({A: 5}, {}, "PARTITIONS_DELETED", id="all missing"),
+    pytest.param({A: 5, B: 5}, {A: (0, 9), B: (0, 2)}, "PARTITION_OFFSET_CHANGED", id="went back"),
+    pytest.param(
+        {A: 5}, {A: (0, 5), B: (3, 8)}, "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO", id="new and trimmed"
+    ),
+]
+LIMITS = [
+    ALL,
+    ReadMaxRows(1),
+    ReadMaxBytes(100),
+    CompositeReadLimit((ReadMinRows(1, 60_000), ReadMaxRows(2))),
+]
+
+
+@pytest.mark.parametrize("available_now", [False, True])
+@pytest.mark.parametrize("limit", LIMITS, ids=repr)
+@pytest.mark.parametrize(("start", "logs", "kind"), REFUSED)
+def test_lost_records_are_refused_before_the_engine_keeps_an_end(
+    offsets: ScriptedOffsets,
+    start: dict[TopicPartition, int],
+    logs: dict[TopicPartition, tuple[int, int]],
+    kind: str,
+    limit: ReadLimit,
+    *,
+    available_now: bool,
+) -> None:
+    """The engine plans an end that it keeps again and again, also when the cause of the refusal is gone."""
+    offsets.logs = logs
+    stream = stream_of()
+    if available_now:
+        stream.prepareForTriggerAvailableNow()
+    with pytest.raises(DataLossError) as caught:
+        stream.latestOffset(KafkaSourceOffset(start), limit)
+    assert caught.value.condition == f"KAFKA_DATA_LOSS.{kind}"
+    assert "Nothing more was read, and no micro-batch was planned. Hint: If the subscription or the" in str(
+        caught.value
+    )
+    # The same position in the cluster as it was before.
+    offsets.logs = {A: (0, 9), B: (0, 8)}
+    following = stream_of()
+    end = following.latestOffset(KafkaSourceOffset({A: 5, B: 5}), ALL)
+    assert ranges(following, KafkaSourceOffset({A: 5, B: 5}), end) == ["t-0 [5, 9)", "t-1 [5, 8)"]
+
+
+def test_missing_partition_that_exists_left_the_subscription(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 9)}
+    offsets.unsubscribed = (B,)
+    with pytest.raises(DataLossError) as caught:
+        stream_of().latestOffset(KafkaSourceOffset({A: 5, B: 5}), ALL)
+    assert str(caught.value).startswith(
+        "[KAFKA_DATA_LOSS.PARTITIONS_DELETED] Partitions that the query has read are not in its subscription. t-1: the "
+        "partition was read up to 5, and has left the subscription; it exists in the cluster. Nothing more"
+    )
+
+
+def test_missing_partition_is_refused_although_the_cluster_does_not_explain_it(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 9)}
+    offsets.failures = [TransportError("no answer", condition="CONNECTION_CLOSED")]
+    with pytest.raises(DataLossError, match=r"t-1: the partition was read up to 5, and has been deleted or left"):
+        stream_of().latestOffset(KafkaSourceOffset({A: 5, B: 5}), ALL)
+
+
+def test_log_that_went_back_in_a_run_is_the_log_of_the_same_topic(offsets: ScriptedOffsets) -> None:
+    stream, start = stream_of(), KafkaSourceOffset({A: 5})
+    offsets.logs = {A: (0, 9)}
+    end = stream.latestOffset(start, ALL)
+    assert offsets.known_ids == {}
+    offsets.logs = {A: (0, 7)}
+    with pytest.raises(DataLossError, match=r"any more: the log of the same topic was cut, or the start .* 2 offsets"):
+        stream.latestOffset(end, ALL)
+    # The first look of a run cannot compare ids.
+    with pytest.raises(DataLossError, match="the topic may have been recreated"):
+        stream_of().latestOffset(end, ALL)
+
+
+PAST = [
+    pytest.param(
+        {A: 5, B: 5},
+        {A: 9},
+        r"t-1: the query has read up to 5, the plan lacks the partition, and the subscription has it",
+        id="missing",
+    ),
+    pytest.param(
+        {A: 5, B: 5},
+        {A: 9, B: 2},
+        r"t-1: the query has read up to 5, the plan ends at 2, and the log reaches 5",
+        id="went back",
+    ),
+]
+
+
+@pytest.mark.parametrize(("start", "end", "text"), PAST)
+def test_planned_loss_that_is_past_has_an_error_that_names_the_way_out(
+    offsets: ScriptedOffsets, start: dict[TopicPartition, int], end: dict[TopicPartition, int], text: str
+) -> None:
+    """Checkpoints of earlier versions, and of Spark's connector, have such plans."""
+    offsets.logs = {A: (0, 9), B: (0, 5)}
+    with pytest.raises(DataLossError) as caught:
+        stream_of().planInputPartitions(KafkaSourceOffset(start), KafkaSourceOffset(end))
+    assert text in str(caught.value)
+    assert "The records are not lost" in str(caught.value)
+    assert "`pyspark-kafka checkpoint rewind CHECKPOINT --batch N`, with the last number in" in str(caught.value)
+
+
+def test_planned_loss_names_the_checkpoint_and_the_batch_if_they_are_known(
+    offsets: ScriptedOffsets, tmp_path: Path
+) -> None:
+    offsets.logs = {A: (0, 9), B: (0, 5)}
+    (tmp_path / "commits").mkdir()
+    for number in (9, 10):
+        (tmp_path / "commits" / str(number)).touch()
+    stream = stream_of(checkpoint_location=str(tmp_path))
+    with pytest.raises(DataLossError) as caught:
+        stream.planInputPartitions(KafkaSourceOffset({A: 5, B: 5}), KafkaSourceOffset({A: 9}))
+    assert f"`pyspark-kafka checkpoint rewind {tmp_path} --batch 10` and start the query again." in str(caught.value)
+
+
+def test_planned_new_partition_that_left_the_subscription_is_not_lost(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 9)}
+    offsets.unsubscribed = (B,)
+    with pytest.raises(DataLossError, match="t-1: the plan has it as a new partition, and the subscription lacks it"):
+        stream_of().planInputPartitions(KafkaSourceOffset({A: 5}), KafkaSourceOffset({A: 9, B: 3}))
 
 
 def test_a_checkpoints_offset_comes_back_as_it_was(offsets: ScriptedOffsets) -> None:

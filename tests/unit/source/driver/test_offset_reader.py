@@ -11,6 +11,7 @@ import pytest
 
 from pyspark_kafka.client.cluster.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata, unknown_topic
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.queries import leader_epochs
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
@@ -28,6 +29,8 @@ class FakeClient:
         after: the partitions that there are from the call of this number on.
         ends: answers to look-ups of ends that come before the partition's number, one a call.
         times: the offsets by time there are.
+        log_ends: the ends of logs that leaders return for their epoch.
+        avoided: how often another broker was to be asked.
     """
 
     options = ConnectionOptions((("b", 9092),))
@@ -39,6 +42,8 @@ class FakeClient:
         self.after: dict[int, dict[str, int]] = {}
         self.ends: list[dict[TopicPartition, int]] = []
         self.times: dict[TopicPartition, int] = {}
+        self.log_ends: dict[TopicPartition, int] = {}
+        self.avoided = 0
         self.calls: list[Any] = []
 
     def deadline(self) -> Deadline:
@@ -60,6 +65,13 @@ class FakeClient:
         if self.ends and Latest() in specs.values():
             return self.ends.pop(0)
         return {topic_partition: topic_partition.partition for topic_partition in specs}
+
+    def avoid_last_asked(self) -> None:
+        self.avoided += 1
+
+    def fetch_log_ends(self, partitions: Iterable[TopicPartition], _: Deadline) -> dict[TopicPartition, int]:
+        self.calls.append("log ends")
+        return {tp: self.log_ends[tp] for tp in partitions if tp in self.log_ends}
 
     def _called(self, call: Any) -> None:
         self.calls.append(call)
@@ -83,6 +95,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
 
     monkeypatch.setattr(offset_reader, "borrow_client", borrow)
     monkeypatch.setattr(offset_reader, "_list_offsets", FakeClient.list_offsets)
+    monkeypatch.setattr(leader_epochs, "fetch_log_ends", FakeClient.fetch_log_ends)
     return fake
 
 
@@ -323,26 +336,93 @@ def test_ends_lower_than_known_offsets_are_looked_up_again(
     client: FakeClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
-    client.ends = [{first: 5, second: 9}, {first: 8, second: 9}]
+    client.ends = [{first: 5, second: 9}, {first: 6}, {first: 8, second: 9}]
     with caplog.at_level(logging.WARNING):
-        assignment, found = reader_of(ORDERS).fetch_assigned_latest_offsets(
-            {first: 7, second: 9, TopicPartition("gone", 0): 99}
-        )
+        assignment, found = reader_of(ORDERS).fetch_assigned_latest_offsets({first: 7, second: 9})
     assert found == {first: 8, second: 9}
     assert assignment.partitions == (first, second)
     assert [record.getMessage() for record in caplog.records] == [
-        "Latest offsets are lower than known ones at attempt 1 of 3: orders-0 ends at 5, known is 7"
+        "Latest offsets are lower than known ones, or missing, at attempt 1 of 3: orders-0 ends at 5, known is 7"
     ]
-    # With the partitions that there are then.
-    assert [call[0] for call in client.calls] == ["metadata", "list_offsets"] * 2
+    # With the partitions that there are then, and first the leader's log and what is hidden in it.
+    once = ["metadata", "list_offsets"]
+    assert [call if isinstance(call, str) else call[0] for call in client.calls] == [
+        *once,
+        "list_offsets",
+        "log ends",
+        *once,
+    ]
+    assert client.avoided == 0
 
 
 def test_ends_that_stay_lower_are_believed_in_the_end(client: FakeClient, caplog: pytest.LogCaptureFixture) -> None:
     topic_partition = TopicPartition("orders", 0)
-    client.ends = [{topic_partition: end} for end in (1, 2, 3, 100)]
+    client.ends = [{topic_partition: end} for end in (1, 1, 2, 2, 3, 3, 100)]
+    client.log_ends = {topic_partition: 6}
     with caplog.at_level(logging.WARNING):
         assert reader_of(ORDERS, attempts=3).fetch_latest_offsets([topic_partition], {topic_partition: 7}) == {
             topic_partition: 3
         }
     assert len(caplog.records) == 3
     assert reader_of(ORDERS, attempts=1).fetch_latest_offsets([topic_partition]) == {topic_partition: 100}
+
+
+@pytest.mark.parametrize(("uncommitted", "log_end"), [(7, None), (9, None), (2, 7), (2, 9)])
+def test_end_that_is_only_not_visible_is_the_known_end(
+    client: FakeClient, caplog: pytest.LogCaptureFixture, uncommitted: int, log_end: int | None
+) -> None:
+    """An open transaction hides records from `read_committed`; a new leader hides the last ones from everyone."""
+    topic_partition = TopicPartition("orders", 0)
+    client.ends = [{topic_partition: 2}, {topic_partition: uncommitted}] * 2
+    if log_end is not None:
+        client.log_ends = {topic_partition: log_end}
+    reader = reader_of(ORDERS)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert reader.fetch_latest_offsets([topic_partition], {topic_partition: 7}) == {topic_partition: 7}
+    # Once, however often the query asks; and without another attempt.
+    assert [record.getMessage() for record in caplog.records] == [
+        (
+            "The visible ends of logs are lower than known ones, and the logs reach the known ones: orders-0 ends at "
+            "2, known is 7. An open transaction, or a new leader, hides the records between them. The query stays at "
+            "its positions."
+        )
+    ]
+
+
+def test_known_end_in_a_recreated_topic_is_not_asked_for(client: FakeClient) -> None:
+    topic_partition = TopicPartition("orders", 0)
+    client.ends = [{topic_partition: 2}]
+    reader = reader_of(ORDERS, attempts=1)
+    _, found = reader.fetch_assigned_latest_offsets({topic_partition: 7}, {"orders": "the former"})
+    assert found == {topic_partition: 2}
+    assert [call[0] for call in client.calls] == ["metadata", "list_offsets"]
+
+
+def test_known_partition_that_is_not_listed_is_looked_for_on_another_broker(
+    client: FakeClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that lags lists fewer topics, and fewer partitions."""
+    known = {TopicPartition("orders", number): 0 for number in range(2)}
+    client.partitions["orders"] = 1
+    client.after = {3: {"orders": 2}}
+    with caplog.at_level(logging.WARNING):
+        assignment, _ = reader_of(Subscription("subscribePattern", pattern="^orders$")).fetch_assigned_latest_offsets(
+            known
+        )
+    assert assignment.partitions == tuple(known)
+    assert client.avoided == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        (
+            "Latest offsets are lower than known ones, or missing, at attempt 1 of 3: orders-1 ends at an unknown "
+            "offset, known is 0"
+        )
+    ]
+
+
+def test_known_partition_that_stays_missing_is_waited_for_once(client: FakeClient) -> None:
+    known = {TopicPartition("orders", number): 0 for number in range(3)}
+    reader = reader_of(ORDERS)
+    for looks in (3, 4):
+        assert len(reader.fetch_assigned_latest_offsets(known)[1]) == 2
+        assert [call[0] for call in client.calls].count("metadata") == looks

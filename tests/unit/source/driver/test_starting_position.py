@@ -233,3 +233,22 @@ def test_a_first_batch_that_was_only_planned_does_not_make_a_checkpoint_anothers
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "0").write_text("v1\n{}\n")
     assert stream_of(checkpoint_location=str(tmp_path)).initialOffset() == KafkaSourceOffset({A: 10})
+
+
+def test_start_after_the_end_of_its_log_is_not_kept_in_the_checkpoint(offsets: ScriptedOffsets, tmp_path: Path) -> None:
+    offsets.logs = {A: (0, 10), B: (0, 10)}
+    location = str(tmp_path)
+    with pytest.raises(DataLossError, match=r"PARTITION_OFFSET_CHANGED\].* t-0: the offset to continue from was 99"):
+        stream_of(starting=SpecificOffsets({A: 99, B: 5}), checkpoint_location=location).initialOffset()
+    # The corrected query starts where it says.
+    corrected = stream_of(starting=SpecificOffsets({A: 9, B: 5}), checkpoint_location=location)
+    assert corrected.initialOffset() == KafkaSourceOffset({A: 9, B: 5})
+
+
+@pytest.mark.parametrize("more", [{"fail_on_data_loss": False}, {"starting": SpecificOffsets({A: 12})}])
+def test_start_after_the_visible_end_is_kept_if_it_is_not_lost(
+    offsets: ScriptedOffsets, tmp_path: Path, more: dict[str, Any]
+) -> None:
+    offsets.logs, offsets.log_ends = {A: (0, 10)}, {A: 12}
+    stream = stream_of(**{"starting": SpecificOffsets({A: 13}), "checkpoint_location": str(tmp_path), **more})
+    assert stream.initialOffset().partitions[A] > 10
