@@ -83,7 +83,14 @@ class KafkaBatch(Batch):
         behind = [part.offset_range for part in planned if part.starts_behind_end]
         if behind:
             raise start_behind_end(behind)
-        within = [replace(part, offset_range=self._within_log(part.offset_range, latest)) for part in planned]
+        # An end that is only not visible yet is waited for: the task reads up to it, or names the open transaction.
+        hidden = offset_reader.find_reached({tp: end for tp, end in ends.items() if end > latest[tp]})
+        within = [
+            part
+            if part.offset_range.topic_partition in hidden
+            else replace(part, offset_range=self._within_log(part.offset_range, latest))
+            for part in planned
+        ]
         split = split_planned(
             self._narrowed(within, offset_reader, latest),
             min_partitions=options.min_partitions,

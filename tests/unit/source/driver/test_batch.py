@@ -163,6 +163,16 @@ def test_an_end_behind_the_log_is_data_loss_before_any_task_waits_for_it(offsets
     )
 
 
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_end_that_is_only_not_visible_is_planned(offsets: ScriptedOffsets, *, fail_on_data_loss: bool) -> None:
+    """An open transaction hides it from `read_committed`: the task waits for it."""
+    offsets.logs, offsets.log_ends = {A: (0, 10), B: (0, 10)}, {A: 25, B: 10}
+    assert planned(ending=SpecificOffsets({A: 25, B: 10}), fail_on_data_loss=fail_on_data_loss) == [
+        "t-0 [0, 25)",
+        "t-1 [0, 10)",
+    ]
+
+
 @pytest.mark.parametrize(("start", "expected"), [(4, ["t-0 [4, 10)"]), (10, list[str]()), (15, list[str]())])
 def test_rest_of_the_range_is_read_if_loss_is_tolerated(
     offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture, start: int, expected: list[str]
