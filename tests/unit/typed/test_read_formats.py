@@ -222,6 +222,17 @@ def test_message_is_the_named_one() -> None:
     assert caught.value.hint == "Name one of its messages: shop.Item, shop.Order."
 
 
+@pytest.mark.parametrize("kind", ["avro", "json", "protobuf"])
+def test_error_of_the_reader_schema_names_where_it_is_from(kind: TypedFormat) -> None:
+    """Each record may have a writer schema, which is another one."""
+    with pytest.raises(SchemaError, match=r"The reader schema of the values, of option 'valueSchema': ") as caught:
+        plan_read(of_values(kind, '{"type": "array", "items": 5}' if kind != "protobuf" else "messag A {}"), "t")
+    assert caught.value.condition == "SCHEMA_INVALID"
+    known = registry(t_value=replace(OF_PROTO, text="messag A {}"))
+    with pytest.raises(SchemaError, match=r"The reader schema of the values, subject 't-value', version 3: "):
+        plan_read(TypedReadOptions(value=FormatOptions("protobuf", "confluent"), registry=URL), "t", known)
+
+
 def test_file_of_descriptors_is_read(tmp_path: Path) -> None:
     file = tmp_path / "item.desc"
     file.write_bytes(proto_text.read_file_set(RegisteredSchema("PROTOBUF", ITEM)))

@@ -185,9 +185,9 @@ def _read_file(given: RegisteredSchema) -> Any:
         return f"is a schema of {given.kind}, not of Protobuf"
     try:
         return find_message(read_file_set(given)).file
-    except SchemaError:
+    except SchemaError as error:
         # A compiler that does not run is another error, which passes: the value may be good.
-        return "is not valid"
+        return f"cannot be parsed: {error.parameters['reason']}"
 
 
 class _Paths:

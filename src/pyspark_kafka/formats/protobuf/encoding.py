@@ -65,22 +65,30 @@ class ProtobufEncoder:
             RecordError: a value does not fit its field; it names the row. Nothing is encoded then.
         """
         _check_values(column, self._descriptor, "", self._walks)
-        try:
-            ready = column.cast(self._type)
-        except pa.ArrowInvalid as error:
-            row = self._first_failing(column)
-            raise _bad_row(row, "value", "a number or a time is out of the range of its field") from error
-        written = self._writer.write(ready)
+        written = self._writer.write(self._cast(column))
         if prefix:
             written = pc.binary_join_element_wise(pa.scalar(prefix), written, pa.scalar(b""))
         return pc.if_else(pc.is_valid(column), written, None) if column.null_count else written
+
+    def _cast(self, column: pa.Array) -> pa.Array:
+        try:
+            return column.cast(self._type)
+        except pa.ArrowInvalid:
+            # A cast looks at items of maps outside of a slice, too.
+            column = _copied(column)
+        try:
+            return column.cast(self._type)
+        except pa.ArrowInvalid as error:
+            row = self._first_failing(column)
+            path = _find_failing(_copied(column.slice(row, 1)), self._type, "")
+            raise _bad_row(row, path, "a number or a time is out of the range of its field") from error
 
     def _first_failing(self, column: pa.Array) -> int:
         start, count = 0, len(column)
         while count > 1:
             half = count // 2
             try:
-                column.slice(start, half).cast(self._type)
+                _copied(column.slice(start, half)).cast(self._type)
                 start, count = start + half, count - half
             except pa.ArrowInvalid:
                 count = half
@@ -186,9 +194,33 @@ def _check_required(descriptor: Any, given: pa.DataType, path: str) -> None:
             _check_required(below, kind, inner)
 
 
+def _find_failing(column: pa.Array, wanted: pa.DataType, path: str) -> str:
+    """Return the path of the first field of a column that cannot be cast to its type."""
+    if pa.types.is_struct(wanted):
+        names = [f"{path}.{each.name}" if path else each.name for each in wanted]
+        parts = list(zip(column.flatten(), [each.type for each in wanted], names, strict=True))
+    elif pa.types.is_map(wanted):
+        pairs = _present(column)
+        parts = [(pairs.keys, wanted.key_type, f"{path}[key]"), (pairs.items, wanted.item_type, f"{path}[]")]
+    elif pa.types.is_list(wanted):
+        parts = [(column.flatten(), wanted.value_type, f"{path}[]")]
+    else:
+        return path
+    for part, kind, inner in parts:
+        try:
+            part.cast(kind)
+        except pa.ArrowInvalid:
+            return _find_failing(part, kind, inner)
+    return path
+
+
 def _present(column: pa.MapArray) -> pa.MapArray:
     """Return a map column without the rows before it and after it in memory, and without nulls."""
-    return column.take(pa.array(range(len(column)), pa.int64())).drop_null()
+    return _copied(column).drop_null()
+
+
+def _copied(column: pa.Array) -> pa.Array:
+    return column.take(pa.array(range(len(column)), pa.int64()))
 
 
 def _check_values(column: pa.Array, descriptor: Any, path: str, walks: dict[str, Any], *, nested: bool = False) -> None:

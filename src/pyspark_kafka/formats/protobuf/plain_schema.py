@@ -30,7 +30,7 @@ class PlainMessage:
 
 
 def used_files(descriptor: Any) -> list[Any]:
-    """Return the files that have a message, or one in it, or an enum of theirs; each after those that it needs."""
+    """Return the files that have a message, or one in it, or an enum of theirs; each after its imports."""
     return _Used(descriptor).files()
 
 
@@ -92,7 +92,7 @@ class _Used:
                     self.imports.setdefault(field.enum_type.file.name, set())
 
     def files(self) -> list[Any]:
-        """Return their files, each after those that it needs."""
+        """Return their files, each after its imports."""
         found: dict[str, Any] = {}
 
         def add(name: str) -> None:

@@ -57,7 +57,7 @@ def _find_unending(descriptor: Any) -> set[str]:
 
 
 def _find_cyclic(descriptor: Any, unending: set[str]) -> set[str]:
-    """Return the names of the messages that are within themselves, of those that have one in them."""
+    """Return the names of the messages that are within themselves, of the messages that have one in them."""
     children: dict[str, set[str]] = {}
     left = [descriptor]
     while left:

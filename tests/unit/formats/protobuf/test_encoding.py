@@ -226,9 +226,23 @@ def test_a_struct_without_fields_is_an_empty_message() -> None:
         (
             [("i", pa.int64())],
             [{"i": 1}, {"i": 2**40}, {"i": 2}],
-            "Row 1 of the batch .* out of the range of its field",
+            "Row 1 of the batch .* field 'i': a number or a time is out of the range of its field",
         ),
-        ([("u", pa.int64())], [{"u": 1}, {"u": -1}], "Row 1 of the batch .* out of the range of its field"),
+        (
+            [("u", pa.int64())],
+            [{"u": 1}, {"u": -1}],
+            "Row 1 of the batch .* field 'u': .* out of the range of its field",
+        ),
+        (
+            [("i", pa.int32()), ("m", pa.map_(pa.string(), pa.int64()))],
+            [{"i": 1, "m": None}, {"i": 1, "m": [("k", 1), ("l", 1 << 40)]}],
+            r"Row 1 of the batch .* field 'm\[\]': .* out of the range of its field",
+        ),
+        (
+            [("at", pa.timestamp("s", "UTC"))],
+            [{"at": 0}, {"at": None}, {"at": 1 << 60}],
+            "Row 2 of the batch .* field 'at': .* out of the range of its field",
+        ),
         (
             [("e", pa.string())],
             [{"e": "SOME"}, {"e": "MANY"}],
@@ -250,6 +264,15 @@ def test_a_struct_without_fields_is_an_empty_message() -> None:
 def test_a_value_that_does_not_fit_is_named_with_its_row(kind: Any, values: Any, text: str) -> None:
     with pytest.raises(RecordError, match=text):
         encode(kind, *values)
+
+
+def test_items_of_maps_outside_of_a_slice_are_none_of_the_column() -> None:
+    kind = pa.struct([("m", pa.map_(pa.string(), pa.int64()))])
+    column = pa.array([{"m": [("k", 1 << 40)]}, {"m": [("k", 1)]}, {"m": [("k", 1 << 40)]}], kind)
+    encoder = ProtobufEncoder(everything()[0], kind)
+    assert encoder.encode(column[1:2]).to_pylist() == [b"\xba\x01\x05\x0a\x01k\x10\x01"]
+    with pytest.raises(RecordError, match=r"Row 1 of the batch .* field 'm\[\]'"):
+        encoder.encode(column[1:])
 
 
 @pytest.mark.parametrize(
