@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections import deque
@@ -17,7 +18,8 @@ from pyspark_kafka.formats.json.decimals import has_decimals, is_misread, parse_
 from pyspark_kafka.formats.values import find_values, has_kind
 
 NOT_UTF8 = "it is not UTF-8"
-_TOO_DEEP = "it is nested too deeply"
+NOT_JSON = "it is not JSON"
+TOO_DEEP = "it is nested too deeply"
 _CUT_SHORT = "it ends in the middle of a document"
 _HALF_PAIR = "it has half a surrogate pair"
 _NO_OBJECT = "it is not a JSON object"
@@ -64,9 +66,11 @@ class SyntaxCheck:
             else:
                 return ""
         except RecursionError:
-            fault = _TOO_DEEP
+            fault = TOO_DEEP
         except self._syntax_error as error:
             fault = _place(str(error), text)
+        if text.startswith(codecs.BOM_UTF8):
+            return "it begins with a byte order mark"
         return fault if is_utf8(text) else NOT_UTF8
 
 
@@ -76,7 +80,7 @@ def _place(message: str, text: bytes) -> str:
         # msgspec reports half a surrogate pair the same way, wherever it is.
         return _HALF_PAIR if text.rstrip().endswith(b"}") and _SURROGATE.search(text) else _CUT_SHORT
     _, at, place = message.partition("(byte ")
-    return f"it is not JSON: fault at byte {place.rstrip(')')}" if at else "it is not JSON"
+    return f"it is not JSON: fault at byte {place.rstrip(')')}" if at else NOT_JSON
 
 
 def is_utf8(text: bytes) -> bool:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark_kafka.errors import SchemaError
 
 _KNOWN = (
+    pa.types.is_null,
     pa.types.is_boolean,
     pa.types.is_integer,
     pa.types.is_floating,

@@ -144,7 +144,7 @@ def test_only_times_that_are_written_are_refused() -> None:
     [
         pa.duration("s"),
         pa.struct([("a", pa.duration("s"))]),
-        pa.struct([("a", pa.list_(pa.null()))]),
+        pa.struct([("a", pa.list_(pa.month_day_nano_interval()))]),
         pa.map_(pa.date32(), pa.int32()),
     ],
 )

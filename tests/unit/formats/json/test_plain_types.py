@@ -83,7 +83,7 @@ def test_other_forms_are_written_as_what_they_hold(column: pa.Array, expected: b
     [
         pa.run_end_encoded(pa.int32(), pa.binary()),
         pa.list_view(pa.binary()),
-        pa.struct([("a", pa.null())]),
+        pa.struct([("a", pa.month_day_nano_interval())]),
         pa.dictionary(pa.int8(), pa.duration("s")),
     ],
 )
