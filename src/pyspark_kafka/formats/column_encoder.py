@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark_kafka.formats.column_format import ColumnFormat, TypedFormat
+    from pyspark_kafka.formats.json.encoding import JsonEncoder
     from pyspark_kafka.formats.json.schema_fit import JsonSchemaFit
 
 # The size of a part of the column: it limits the memory of an encoder, and keeps offsets within 32 bits.
@@ -156,14 +157,13 @@ class _TextEncoder:
 class _CheckedJsonEncoder:
     """Writes JSON, and refuses nulls that a JSON Schema does not allow."""
 
-    def __init__(self, encoder: _ValueEncoder, fit: JsonSchemaFit) -> None:
+    def __init__(self, encoder: JsonEncoder, fit: JsonSchemaFit) -> None:
         self._encoder = encoder
         self._fit = fit
 
     def encode(self, column: pa.Array, prefix: bytes = b"") -> pa.Array:
         """Return the values."""
-        self._fit.check_nulls(column)
-        return self._encoder.encode(column, prefix)
+        return self._encoder.encode(column, prefix, self._fit.check_nulls(column))
 
 
 def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
@@ -174,12 +174,14 @@ def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
         from pyspark_kafka.formats.json.encoding import JsonEncoder  # noqa: PLC0415 - each format has its own package
         from pyspark_kafka.formats.json.time_patterns import time_patterns  # noqa: PLC0415 - as above
 
-        plain = JsonEncoder(column.arrow_type, time_patterns(column.timestamp_format, column.date_format))
+        times = time_patterns(column.timestamp_format, column.date_format)
+        plain = JsonEncoder(column.arrow_type, times, column.documents)
         if column.schema is None:
             return plain, b""
         from pyspark_kafka.formats.json.schema_fit import JsonSchemaFit  # noqa: PLC0415 - as above
 
-        return _CheckedJsonEncoder(plain, JsonSchemaFit(column.schema.text, column.arrow_type)), b""
+        fit = JsonSchemaFit(column.schema.text, column.arrow_type, column.documents)
+        return _CheckedJsonEncoder(plain, fit), b""
     if column.schema is None:
         raise SchemaError(
             f"Values in {_NAMES[column.format]} cannot be written without a schema.",

@@ -31,6 +31,8 @@ class ColumnFormat:
         message: the full name of the message, of Protobuf.
         timestamp_format: the pattern of times, of JSON; None: RFC 3339 and similar forms.
         date_format: the pattern of dates.
+        documents: the type that a JSON Schema has for documents, if a part of it is read or written as the text of the
+            part, or is a decimal of Kafka Connect; see `formats.json.document_parts`.
     """
 
     format: TypedFormat
@@ -40,3 +42,4 @@ class ColumnFormat:
     message: str | None = None
     timestamp_format: str | None = None
     date_format: str | None = None
+    documents: pa.DataType | None = None

@@ -11,12 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import MissingDependencyError, RecordError
+from pyspark_kafka.formats.json.document_parts import (
+    JSON_TEXT,
+    has_parts,
+    is_json,
+    merged,
+    part_type,
+    parts_to_write,
+)
 from pyspark_kafka.formats.json.plain_types import plain_type
 from pyspark_kafka.formats.json.time_patterns import NO_PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark_kafka.formats.json.document_parts import DocumentPart
     from pyspark_kafka.formats.json.time_patterns import TimePatterns
 
 # The member that a value which is not an object is written in, and taken out of.
@@ -40,12 +49,15 @@ class JsonEncoder:
     Runs on: executor; pure computation.
     """
 
-    def __init__(self, arrow_type: pa.DataType, times: TimePatterns = NO_PATTERNS) -> None:
+    def __init__(
+        self, arrow_type: pa.DataType, times: TimePatterns = NO_PATTERNS, documents: pa.DataType | None = None
+    ) -> None:
         """Write values of a type.
 
         Args:
             arrow_type: the type.
             times: how times and dates are written.
+            documents: the type of a JSON Schema, with the parts whose text columns hold; None: there are none.
 
         Raises:
             SchemaError: it has a type that JSON has no form for.
@@ -55,25 +67,30 @@ class JsonEncoder:
         self._is_object = pa.types.is_struct(self._type)
         self._times = times
         self._has_texts = _needs_texts(self._type, times)
+        self._documents = documents
+        self._parts = None if documents is None else parts_to_write(documents, self._type)
         self._write = _writer()
 
-    def encode(self, column: pa.Array, prefix: bytes = b"") -> pa.Array:
+    def encode(self, column: pa.Array, prefix: bytes = b"", nulls: DocumentPart | None = None) -> pa.Array:
         """Encode a column, a value for each row.
 
         Args:
             column: of the type.
             prefix: what stands before each value, such as the id of its schema.
+            nulls: members that are null, and not left out.
 
         Returns:
             A binary array. A row that is null is null: a tombstone.
 
         Raises:
-            RecordError: a number is not finite, or a date or time out of range, which JSON has no form for; it names
-                the field and, unless the value is within a list or a map, the row.
+            RecordError: a number is not finite, or a date or time out of range, which JSON has no form for, or the text
+                of a part is not JSON; it names the field and, unless the value is within a list or a map, the row.
         """
         if column.type != self._type:
             column = column.cast(self._type)
         _refuse_unwritable(column, "")
+        if self._parts is not None:
+            _refuse_no_json(column, self._documents, "")
         present = column.drop_null() if column.null_count else column
         if len(present) == 0:
             return pa.nulls(len(column), pa.binary())
@@ -90,6 +107,9 @@ class JsonEncoder:
         values = lines.values.slice(0, len(present))
         if not self._is_object:
             values = pc.binary_slice(values, len(_ONLY) + 4, -1)
+        part = merged(self._parts, nulls)
+        if part is not None:
+            values = pa.array(map(part.rewrite, values.to_pylist()), pa.binary())
         if prefix:
             values = pc.binary_join_element_wise(pa.scalar(prefix), values, pa.scalar(b""))
         if not column.null_count:
@@ -157,6 +177,26 @@ def _refuse_unwritable(column: pa.Array, path: str, *, in_items: bool = False) -
         if ends["min"].is_valid and (ends["min"].as_py() < first or ends["max"].as_py() > last):
             wrong = pc.or_(pc.less(numbers, first), pc.greater(numbers, last))
             _refuse_rows(wrong, path, reason, "Replace such a time, for example by null.", in_items=in_items)
+
+
+def _refuse_no_json(column: pa.Array, documents: pa.DataType | None, path: str, *, in_items: bool = False) -> None:
+    """Refuse what is written as it is, and is not JSON."""
+    kind = column.type
+    if documents is None or not has_parts(documents):
+        return
+    if documents == JSON_TEXT and _is_text(kind):
+        wrong = pa.array([text is not None and not is_json(text) for text in column.to_pylist()], pa.bool_())
+        hint = "Write one value of JSON into each row, for example with to_json(), or null."
+        _refuse_rows(wrong, path, "the text is not JSON", hint, in_items=in_items)
+    elif pa.types.is_struct(kind):
+        for number, child in enumerate(column.flatten()):
+            name = kind.field(number).name
+            inner = f"{path}.{name}" if path else name
+            _refuse_no_json(child, part_type(documents, kind, name), inner, in_items=in_items)
+    elif pa.types.is_map(kind):
+        _refuse_no_json(_compact(column).items, part_type(documents, kind), f"{path}[]", in_items=True)
+    elif pa.types.is_list(kind):
+        _refuse_no_json(column.flatten(), part_type(documents, kind), f"{path}[]", in_items=True)
 
 
 def _refuse_rows(wrong: pa.Array, path: str, reason: str, hint: str, *, in_items: bool) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import RecordError, SchemaError
+from pyspark_kafka.formats.json.document_parts import JSON_TEXT, DocumentPart, part_type
 from pyspark_kafka.formats.json.schema_documents import NEWEST_DRAFT, draft_of, has_types, says_members
 from pyspark_kafka.formats.projection import missing_field
 
@@ -28,8 +29,13 @@ class JsonSchemaFit:
     Runs on: driver, for the check of the types, and executor; pure computation.
     """
 
-    def __init__(self, text: str, arrow_type: pa.DataType) -> None:
+    def __init__(self, text: str, arrow_type: pa.DataType, documents: pa.DataType | None = None) -> None:
         """Compare names and types.
+
+        Args:
+            text: the schema.
+            arrow_type: of the column.
+            documents: the type of the schema, if columns hold the text of some parts, whose types are not compared.
 
         Raises:
             SchemaError: the text is not a JSON Schema; or a field is missing, or surplus, or of another type.
@@ -41,32 +47,41 @@ class JsonSchemaFit:
         if not isinstance(self._root, (dict, bool)):
             raise _invalid("it is not a JSON object")
         self._ignores_siblings = draft_of(self._root) < NEWEST_DRAFT
-        self._check(arrow_type, self._root, "")
+        self._check(arrow_type, self._root, "", documents)
 
-    def check_nulls(self, column: pa.Array) -> None:
+    def check_nulls(self, column: pa.Array) -> DocumentPart | None:
         """Refuse rows without a value where the schema requires one.
+
+        Returns:
+            The members that are required, take null, and are null in a row: null members are left out otherwise. None
+            if there are none.
 
         Raises:
             RecordError: it names the row, unless that is within a list.
         """
-        self._check_nulls(column, self._root, "", nested=False)
+        return self._check_nulls(column, self._root, "", nested=False)
 
-    def _check(self, kind: pa.DataType, given: Any, path: str) -> None:
+    def _check(self, kind: pa.DataType, given: Any, path: str, documents: pa.DataType | None) -> None:
         schema = self._resolved(given)
-        if schema is None:
+        if schema is None or (documents == JSON_TEXT and _json_types(kind) == {"string"}):
+            return
+        if pa.types.is_null(kind):
+            # Whether null may be there is checked with each row.
             return
         names = _names(schema)
         found = _json_types(kind)
         if names and not found & names and not (found == {"integer"} and "number" in names):
             raise _no_fit(path, f"JSON Schema's {' or '.join(sorted(names))}", kind)
         if pa.types.is_struct(kind):
-            self._check_struct(kind, schema, path)
+            self._check_struct(kind, schema, path, documents)
         elif pa.types.is_list(kind):
-            self._check(kind.value_type, schema.get("items"), f"{path}[]")
+            self._check(kind.value_type, schema.get("items"), f"{path}[]", part_type(documents, kind))
         elif pa.types.is_map(kind):
-            self._check(kind.item_type, schema.get("additionalProperties"), f"{path}[]")
+            self._check(kind.item_type, schema.get("additionalProperties"), f"{path}[]", part_type(documents, kind))
 
-    def _check_struct(self, kind: pa.DataType, schema: Mapping[str, Any], path: str) -> None:
+    def _check_struct(
+        self, kind: pa.DataType, schema: Mapping[str, Any], path: str, documents: pa.DataType | None
+    ) -> None:
         properties = schema.get("properties")
         properties = properties if isinstance(properties, dict) else {}
         others = schema.get("additionalProperties", False)
@@ -74,42 +89,58 @@ class JsonSchemaFit:
         for each in kind:
             inner = _joined(path, each.name)
             if each.name in properties:
-                self._check(each.type, properties[each.name], inner)
+                self._check(each.type, properties[each.name], inner, part_type(documents, kind, each.name))
             elif not is_open:
                 raise _no_fit(inner, "the JSON Schema, which has no such property", each.type)
             else:
-                self._check(each.type, others, inner)
+                self._check(each.type, others, inner, None)
         names = {each.name for each in kind}
         for name in _required(schema):
             if name not in names:
                 raise missing_field(_joined(path, name), "the JSON Schema", kind)
 
-    def _check_nulls(self, column: pa.Array, given: Any, path: str, *, nested: bool) -> None:
+    def _check_nulls(self, column: pa.Array, given: Any, path: str, *, nested: bool) -> DocumentPart | None:
         schema = self._resolved(given)
         if schema is None:
-            return
+            return None
         kind = column.type
         if pa.types.is_struct(kind):
             properties = schema.get("properties")
             properties = properties if isinstance(properties, dict) else {}
             required = _required(schema)
+            nulls, members = [], {}
             for number, child in enumerate(column.flatten()):
                 name = kind.field(number).name
                 inner = _joined(path, name)
                 if name in required and child.null_count:
                     missing = pc.and_(pc.is_null(child), pc.is_valid(column))
                     if pc.any(missing).as_py():
-                        row = None if nested else pc.index(missing, pa.scalar(value=True)).as_py()
-                        raise _bad_row(row, inner, "it is null, and the schema requires it")
-                self._check_nulls(child, properties.get(name), inner, nested=nested)
-        elif pa.types.is_list(kind):
+                        if name not in properties or not self._takes_null(properties[name]):
+                            row = None if nested else pc.index(missing, pa.scalar(value=True)).as_py()
+                            raise _bad_row(row, inner, "it is null, and the schema requires it")
+                        nulls.append(name)
+                found = self._check_nulls(child, properties.get(name), inner, nested=nested)
+                if found is not None:
+                    members[name] = found
+            return DocumentPart(members=members, nulls=tuple(nulls)) if members or nulls else None
+        if pa.types.is_list(kind):
             items, rules = column.flatten(), schema.get("items")
             if items.null_count and not self._takes_null(rules):
                 raise _bad_row(None, f"{path}[]", "it is null, and the schema has no null there")
-            self._check_nulls(items, rules, f"{path}[]", nested=True)
-        elif pa.types.is_map(kind) and "patternProperties" not in schema:
+            found = self._check_nulls(items, rules, f"{path}[]", nested=True)
+            return None if found is None else DocumentPart(items=found)
+        if pa.types.is_map(kind) and "patternProperties" not in schema:
             # Entries whose value is null are left out.
-            self._check_nulls(_map_values(column), schema.get("additionalProperties"), f"{path}[]", nested=True)
+            rules = schema.get("additionalProperties")
+            found = self._check_nulls(_map_values(column), rules, f"{path}[]", nested=True)
+            return None if found is None else DocumentPart(entries=found)
+        return None
+
+    def _has_other_type(self, given: Any) -> bool:
+        """Whether a part of `allOf` has a type, itself or behind its reference, that is not null."""
+        if isinstance(given, dict) and isinstance(given.get("$ref"), str):
+            given = self._behind(given["$ref"])
+        return isinstance(given, dict) and bool(_names(given)) and "null" not in _names(given)
 
     def _takes_null(self, given: Any) -> bool:
         """Whether a schema takes null, as far as that is checked."""
@@ -120,6 +151,8 @@ class JsonSchemaFit:
             found = left.pop()
             if not isinstance(found, dict):
                 return True
+            if isinstance(found.get("allOf"), list) and any(map(self._has_other_type, found["allOf"])):
+                continue
             branches = next((found[word] for word in ("oneOf", "anyOf") if has_types(found.get(word))), None)
             if isinstance(found.get("$ref"), str):
                 left.append(self._behind(found["$ref"]))

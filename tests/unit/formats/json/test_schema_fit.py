@@ -9,7 +9,11 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.errors import RecordError, SchemaError
+from pyspark_kafka.formats.column_encoder import ColumnEncoder
+from pyspark_kafka.formats.column_format import ColumnFormat
+from pyspark_kafka.formats.json.document_parts import JSON_TEXT
 from pyspark_kafka.formats.json.schema_fit import JsonSchemaFit
+from pyspark_kafka.formats.schemas import RegisteredSchema
 
 ADDRESS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 SCHEMA = {
@@ -95,6 +99,71 @@ def test_a_null_that_the_schema_does_not_allow_is_named(row: Any, text: str) -> 
     rules.check_nulls(pa.array([good, None, {**good, "all": []}], kind))
     with pytest.raises(RecordError, match=text):
         rules.check_nulls(pa.array([good, {**good, **row}], kind))
+
+
+NULLABLE: list[Any] = [
+    {"type": ["integer", "null"]},
+    {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/whole"}]},
+    {"$ref": "#/$defs/maybe"},
+    {"allOf": [{"$ref": "#/$defs/maybe"}]},
+    {},
+]
+DEFINITIONS = {"whole": {"type": "integer"}, "maybe": {"type": ["null", "integer"]}}
+
+
+@pytest.mark.parametrize("rule", NULLABLE, ids=json.dumps)
+def test_a_required_member_that_takes_null_is_written_as_null(rule: Any) -> None:
+    inner: dict[str, Any] = {"type": "object", "required": ["x"], "properties": {"x": rule, "y": {"type": "integer"}}}
+    schema = {
+        **inner,
+        "$defs": DEFINITIONS,
+        "properties": {
+            **inner["properties"],
+            "s": inner,
+            "l": {"type": "array", "items": inner},
+            "m": {"type": "object", "additionalProperties": inner},
+        },
+    }
+    kind = pa.struct([("x", pa.int64()), ("y", pa.int64())])
+    around = pa.struct([*kind, ("s", kind), ("l", pa.list_(kind)), ("m", pa.map_(pa.string(), kind))])
+    empty, full = {"x": None, "y": None}, {"x": 1, "y": 2}
+    rows: list[Any] = [
+        {**empty, "s": empty, "l": [empty, full], "m": [("a", empty), ("a", full)]},
+        {**full, "s": full},
+        None,
+        {**full, "s": None, "l": None, "m": None},
+    ]
+    column = ColumnFormat("json", "none", around, RegisteredSchema("JSON", json.dumps(schema)))
+    written = ColumnEncoder(column).encode(pa.array(rows, around)).to_pylist()
+    assert json.loads(written[0], object_pairs_hook=list) == [
+        ("s", [("x", None)]),
+        ("l", [[("x", None)], [("x", 1), ("y", 2)]]),
+        ("m", [("a", [("x", None)]), ("a", [("x", 1), ("y", 2)])]),
+        ("x", None),
+    ]
+    assert written[1:] == [b'{"x":1,"y":2,"s":{"x":1,"y":2}}', None, b'{"x":1,"y":2}']
+
+
+@pytest.mark.parametrize(
+    "rule", [{"type": "integer"}, {"allOf": [{"type": "integer"}]}, {"allOf": [{"$ref": "#/$defs/whole"}]}]
+)
+def test_a_required_member_that_takes_no_null_is_refused(rule: Any) -> None:
+    kind = pa.struct([("x", pa.int64())])
+    schema = {"required": ["x"], "properties": {"x": rule}, "$defs": DEFINITIONS}
+    with pytest.raises(RecordError, match="field 'x': it is null, and the schema requires it"):
+        JsonSchemaFit(json.dumps(schema), kind).check_nulls(pa.array([{"x": None}], kind))
+
+
+def test_a_text_of_a_part_fits_whatever_the_type_of_the_part_is() -> None:
+    schema = {"properties": {"a": {"type": "object"}, "l": {"items": {"type": ["integer", "array"]}}}}
+    kind = pa.struct([("a", pa.string()), ("l", pa.list_(pa.string()))])
+    documents = pa.struct([("a", JSON_TEXT), ("l", pa.list_(JSON_TEXT))])
+    JsonSchemaFit(json.dumps(schema), kind, documents)
+    with pytest.raises(SchemaError, match="Column 'a' has the type string"):
+        JsonSchemaFit(json.dumps(schema), kind)
+    with pytest.raises(SchemaError, match="Column 'a' has the type int64"):
+        JsonSchemaFit(json.dumps(schema), pa.struct([("a", pa.int64())]), documents)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "1"])
