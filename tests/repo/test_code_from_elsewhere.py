@@ -51,7 +51,7 @@ ALLOWED = {
     # Hadoop's settings, in a folder that the environment of the process names.
     "checkpoint/default_file_system.py": {"xml.etree.ElementTree.ParseError", "xml.etree.ElementTree.parse"},
     # Files that registries know without being told: names of a table.
-    "formats/protobuf/proto_text.py": {"importlib.import_module"},
+    "formats/protobuf/known_files.py": {"importlib.import_module"},
     # kafka-python, without its clients.
     "client/wire/kafka_package.py": {"importlib.util.module_from_spec"},
     # `call:module:function` of an option: who writes options runs code anyway.

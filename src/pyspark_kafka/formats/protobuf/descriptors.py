@@ -10,7 +10,7 @@ from pyspark_kafka.errors import MissingDependencyError, SchemaError, listed
 from pyspark_kafka.formats.protobuf.known_files import known_files
 from pyspark_kafka.formats.protobuf.message_handler import MessageHandler
 from pyspark_kafka.formats.protobuf.plain_schema import plain_message, used_files
-from pyspark_kafka.formats.protobuf.recursive_messages import unroll_message
+from pyspark_kafka.formats.protobuf.recursive_messages import has_recursion, unroll_message
 
 _MAX_BYTES = 4 << 20
 # Messages that are used repeatedly make columns much larger than their text; ptars ends the process by then.
@@ -168,16 +168,16 @@ def _unrolled(descriptor: Any, whole: Any) -> Any:
     the same for all parts of a message.
     """
     fault = _find_fault(whole)
-    every = unroll_message(whole)
-    if every is whole:
+    if not has_recursion(whole):
         if fault is not None:
             raise fault
         return descriptor
     if fault is None:
+        every = unroll_message(whole)
         # The same fields, in more messages.
         fault = _find_fault(every)
-    if fault is None:
-        return every if descriptor is whole else unroll_message(descriptor)
+        if fault is None:
+            return every if descriptor is whole else unroll_message(descriptor)
     folded = unroll_message(descriptor, is_folded=True)
     fault = _find_fault(folded)
     if fault is not None:

@@ -88,7 +88,7 @@ class StructWriter:
     Runs on: executor; pure computation. Does not pickle.
     """
 
-    def __init__(self, handler: Any, plan: _Part | None) -> None:
+    def __init__(self, handler: Any, plan: _Change | None) -> None:
         self._handler = handler
         self._plan = plan
 
@@ -105,7 +105,7 @@ class StructWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Change:
     """What a part of a column is changed to before ptars writes it.
 
     Attributes:
@@ -114,12 +114,12 @@ class _Part:
         enum: of an enum, its names and their numbers.
     """
 
-    parts: dict[int, _Part]
+    parts: dict[int, _Change]
     names: tuple[str, ...] | None = None
     enum: tuple[pa.Array, pa.Array] | None = None
 
 
-def _plan(kind: pa.DataType, message: Any, names: dict[str, dict[str, str]]) -> _Part | None:
+def _plan(kind: pa.DataType, message: Any, names: dict[str, dict[str, str]]) -> _Change | None:
     """Return what is changed in a struct; None if nothing is."""
     others = names.get(message.full_name, {})
     parts = {}
@@ -127,17 +127,17 @@ def _plan(kind: pa.DataType, message: Any, names: dict[str, dict[str, str]]) -> 
         field = message.fields_by_name[others.get(each.name, each.name)]
         item, inner = _item_of(each.type, field)
         if inner.enum_type is not None:
-            found: _Part | None = _Part({}, enum=enum_numbers(inner.enum_type))
+            found: _Change | None = _Change({}, enum=enum_numbers(inner.enum_type))
         else:
             found = _plan(item, inner.message_type, names) if _has_fields(item, inner) else None
         if found is not None:
-            parts[place] = found if item is each.type else _Part({0: found})
+            parts[place] = found if item is each.type else _Change({0: found})
     if not parts and not others:
         return None
-    return _Part(parts, tuple(others[each.name] for each in kind) if others else None)
+    return _Change(parts, tuple(others[each.name] for each in kind) if others else None)
 
 
-def _applied(column: pa.Array, part: _Part | None) -> pa.Array:
+def _applied(column: pa.Array, part: _Change | None) -> pa.Array:
     if part is None:
         return column
     kind = column.type

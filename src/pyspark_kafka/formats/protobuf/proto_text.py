@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.errors import SchemaError, SetupError
 from pyspark_kafka.formats.protobuf.descriptors import missing_package
 from pyspark_kafka.formats.protobuf.known_files import known_files
-from pyspark_kafka.formats.protobuf.proto_options import without_custom_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
 
@@ -37,6 +36,11 @@ _KEPT = 64
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 _NAME = re.compile(r"(?!/)(?!(?:.*/)?\.{1,2}(?:/|$))[\w./+-]{1,250}(?<!/)")
 _IMPORT = re.compile(r"""\bimport\s+(?:public\s+|weak\s+)?["']([^"']{1,250})["']""")
+# Blanks and comments; texts; names and numbers; any other sign. What has no end takes the rest, so that time is linear.
+_TOKEN = re.compile(
+    r"""(\s+|//[^\n]*|/\*.*?(?:\*/|\Z))|("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)|[\w.]+|.""", re.DOTALL
+)
+_OPENING, _CLOSING = frozenset("[{(<"), frozenset("]})>")
 _EMPTY = 'syntax = "proto3";'
 # protoc's own log, such as that a text names no syntax.
 _LOG_LINE = re.compile(r"[IWEF][0-9]{4} |WARNING: ")
@@ -178,6 +182,77 @@ def _compile_files(files: Mapping[str, str], name: str, known: Sequence[Any]) ->
             arguments.append(f"--descriptor_set_in={place / 'known'}")
         _run([*arguments, "--include_imports", name], str(place / "files"))
         return made.read_bytes()
+
+
+def without_custom_options(text: str) -> str:
+    """Return the text of a `.proto` file without its custom options: statements, and in brackets after fields.
+
+    Values need none of them, and a registry does not always have the file that defines them.
+
+    Source: "Options" and "Custom Options" of protobuf.dev: the name of a custom option stands in parentheses.
+
+    Example:
+        >>> without_custom_options("int64 a = 1 [(v.min) = 0, deprecated = true]; option (v.x) = {y: 1};")
+        'int64 a = 1 [ deprecated = true]; '
+    """
+    parts = _tokens(text)
+    out: list[str] = []
+    begins = True
+    for part, is_blank in parts:
+        if is_blank:
+            out.append(part)
+            continue
+        if part == "[":
+            out.append(_kept_of_brackets(parts))
+        elif begins and part == "option":
+            statement, is_custom = _statement(parts)
+            if not is_custom:
+                out += [part, statement]
+            continue
+        else:
+            out.append(part)
+        begins = part in {";", "{", "}"}
+    return "".join(out)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text, and whether each is a blank or a comment."""
+    return ((found.group(), found.group(1) is not None) for found in _TOKEN.finditer(text))
+
+
+def _statement(parts: Iterator[tuple[str, bool]]) -> tuple[str, bool]:
+    """Return the rest of a statement up to its semicolon, and whether it begins with a parenthesis."""
+    found: list[str] = []
+    first, depth = "", 0
+    for part, is_blank in parts:
+        found.append(part)
+        if is_blank:
+            continue
+        first = first or part
+        depth += (part in _OPENING) - (part in _CLOSING)
+        if part == ";" and depth <= 0:
+            break
+    return "".join(found), first == "("
+
+
+def _kept_of_brackets(parts: Iterator[tuple[str, bool]]) -> str:
+    """Return what is left of a list of options, with its brackets; nothing if no option is left."""
+    kept: list[str] = []
+    item: list[str] = []
+    first, depth = "", 0
+    for part, is_blank in parts:
+        if not is_blank:
+            if depth == 0 and part in {",", "]"}:
+                if first != "(":
+                    kept.append("".join(item))
+                item, first = [], ""
+                if part == "]":
+                    break
+                continue
+            first = first or part
+            depth += (part in _OPENING) - (part in _CLOSING)
+        item.append(part)
+    return f"[{','.join(kept)}]" if any(each.strip() for each in kept) else ""
 
 
 def _included() -> Path:

@@ -30,6 +30,11 @@ def unroll_message(descriptor: Any, *, is_folded: bool = False) -> Any:
     return _Unrolling(unending, _find_cyclic(descriptor, unending) if is_folded else set()).unroll(descriptor)
 
 
+def has_recursion(descriptor: Any) -> bool:
+    """Return whether a message has one within itself somewhere in it, or is one."""
+    return descriptor.full_name in _find_unending(descriptor)
+
+
 def _find_unending(descriptor: Any) -> set[str]:
     """Return the names of the messages that have one within itself somewhere in them, or are one."""
     children: dict[str, set[str]] = {}

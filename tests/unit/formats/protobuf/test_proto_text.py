@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.formats.protobuf.proto_options import without_custom_options
+from pyspark_kafka.formats.protobuf.proto_text import without_custom_options
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,11 @@ from pyspark_kafka.formats.protobuf.proto_options import without_custom_options
         # Text that no compiler takes is left as it can be.
         ("int64 a = 1 [(v", "int64 a = 1 "),
         ("option (v", ""),
+        ('int64 a = 1 [(v) = "x', "int64 a = 1 "),
+        # Of hostile text, in a time that is in proportion to it.
+        *((text * (1 << 16), text * (1 << 16)) for text in ("/*/ ", '\\"', "'\\\\")),
     ],
+    ids=lambda text: text[:40],
 )
 def test_custom_options_are_left_out_and_nothing_else(text: str, expected: str) -> None:
     assert without_custom_options(text) == expected
