@@ -22,6 +22,7 @@ FINDINGS = {
     "checkpoint verify": "A fault was found.",
     "lag": "A threshold is exceeded, or a partition has a fault.",
     "transactions abort": "There was no open transaction, or you answered no.",
+    "transactions resolve": "Nothing was lost, or you answered no.",
 }
 _HEAD = """# The command line
 

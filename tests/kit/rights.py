@@ -148,6 +148,12 @@ FEATURES = (
         note="To list, `Describe` is enough on the transactional id.",
     ),
     Feature(
+        "resolve",
+        "`pyspark-kafka transactions resolve sink`",
+        (Right("Write", "transactional-id", "sink", family="sink"), *_MARKERS),
+        note="The user of the query has these rights.",
+    ),
+    Feature(
         "lag",
         "`pyspark-kafka lag --checkpoint …`",
         (_SEE_SOURCE,),

@@ -31,9 +31,12 @@ from pyspark_kafka.connector.filters import GreaterThan
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.options import ProducerOptions
+from pyspark_kafka.options import ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
+from pyspark_kafka.sink.commit_marker import CommitMarker
+from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
+from pyspark_kafka.sink.task_transactions import CommitDecision, TaskTransaction
 from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
 from pyspark_kafka.table.kafka_table import KafkaTable
@@ -267,6 +270,17 @@ class Trial:
         """Abort an open transaction, after a look at the commit marker of its owner."""
         self.abort_transaction("--commit-topic", self.names[COMMITS])
 
+    def resolve_loss(self) -> None:
+        """Note that what a micro-batch has lost is dealt with, which another user has written."""
+        sink_id, commit_topic = self.names["sink"], self.names[COMMITS]
+        with client_of(self.kafka.bootstrap_servers) as client:
+            settings = ExactlyOnceOptions(commit_topic=commit_topic)
+            calls = BrokerTaskCommitCalls(client, WriteOptions(client.options), settings, sink_id)
+            transaction = calls.fence()
+            decision = CommitDecision("", transaction.identity).completed([TaskTransaction(transaction)], pool="")
+            calls.write(transaction, CommitMarker(sink_id, "query", 0, "print", decision=decision))
+        self.command("resolve", sink_id, "--yes", "--commit-topic", commit_topic)
+
 
 class Guarded:
     """A broker, and a user who has no rights unless a test sets some.
@@ -324,6 +338,7 @@ TRIALS: tuple[tuple[str, str, Callable[[Trial], None]], ...] = (
     ("continuous-exactly-once", "epoch", Trial.copy_continuously_once),
     ("abort", "command", Trial.abort_transaction),
     ("markers", "command", Trial.abort_with_markers),
+    ("resolve", "command", Trial.resolve_loss),
 )
 # By feature: commands that show what they can find out.
 LOOKS: tuple[tuple[str, Callable[[Trial], Result]], ...] = (

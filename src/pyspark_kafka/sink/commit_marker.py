@@ -205,12 +205,15 @@ def incomplete(marker: CommitMarker) -> DeliveryError:
             "(transactional.id.expiration.ms), and the log does not show their outcome. Their records were written at: "
             f"{', '.join(_places(forgotten))}."
         )
-    look = "Look whether the records of forgotten transactions are visible. " if forgotten else ""
+    first = "Write the lost records again by other means, or do without them." if lost else ""
+    look = "Look whether the records of forgotten transactions are visible." if forgotten else ""
     return DeliveryError(
         f"{' '.join(told)} The other records of the batch are visible.",
         condition="SINK_COMMIT_INCOMPLETE",
-        hint=f"{look}Write the lost records by other means, or set a new 'kafka.transactional.id': the batch is then "
-        "written again, whole. Raise kafka.transaction.timeout.ms above the time for which a driver may be away.",
+        hint=f"{' '.join(filter(None, (look, first)))} Then run `pyspark-kafka transactions resolve {marker.sink_id}`, "
+        "after which the query continues with the next batch. Do not set a new 'kafka.transactional.id': the batch "
+        "would be written again, and its visible records twice. Raise kafka.transaction.timeout.ms above the time for "
+        "which a driver may be away.",
         parameters={
             "sink_id": marker.sink_id,
             "batch_id": marker.batch_id,

@@ -13,9 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from typer.testing import Result
 
 from kit.administration import delete_records
-from kit.independent_client import consume_committed
+from kit.independent_client import Record, consume_committed, produce
+from kit.programs.cli import invoke
 from kit.reading import options_for
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -29,6 +31,7 @@ from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.commit_marker import MarkerFinding, lost_places
 from pyspark_kafka.sink.driver import task_commit_calls
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
@@ -296,6 +299,55 @@ def test_outcome_that_coordinators_have_forgotten_is_looked_up_in_the_log(
     # The marker keeps it.
     with outcomes[fate]:
         query.plan()
+
+
+@pytest.mark.parametrize("way", ["tasks", "driver"])
+def test_query_continues_after_the_lost_part_of_a_batch_is_resolved(
+    query: Query, monkeypatch: pytest.MonkeyPatch, client: KafkaClient, way: str
+) -> None:
+    query.log(0)
+    factory = query.plan()
+    messages = [attempt(factory, b"a"), attempt(factory, b"lost")]
+    real = BrokerTaskCommitCalls.commit_tasks
+
+    def late(calls: BrokerTaskCommitCalls, tasks: Any) -> list[bool | None]:
+        TransactionalId(client, tasks[1].transaction.name, 60_000).fence()
+        return real(calls, tasks)
+
+    monkeypatch.setattr(BrokerTaskCommitCalls, "commit_tasks", late)
+    with pytest.raises(DeliveryError, match="SINK_COMMIT_INCOMPLETE") as caught:
+        query.job().commit(0, messages)
+    monkeypatch.undo()
+    assert f"`pyspark-kafka transactions resolve {query.sink_id}`" in caught.value.hint
+    # By other means.
+    produce(query.servers, query.topic, [Record(None, b"lost")])
+
+    def resolve(*, answer: str) -> Result:
+        named = ("--bootstrap-servers", query.servers, "--commit-topic", COMMITS)
+        return invoke("transactions", "resolve", query.sink_id, *named, answer=answer)
+
+    refused = resolve(answer="n\n")
+    assert (refused.exit_code, "Nothing was done." in refused.stdout) == (1, True)
+    with pytest.raises(DeliveryError, match="SINK_COMMIT_INCOMPLETE"):
+        query.plan()
+    done = resolve(answer="y\n")
+    assert done.exit_code == 0, done.output
+    assert messages[1].task is not None
+    for place in lost_places([messages[1].task]):
+        assert place in done.stdout
+    again = resolve(answer="y\n")
+    assert (again.exit_code, "has lost nothing" in again.stdout) == (1, True)
+    # Spark runs the batch again, which it has not noted as committed.
+    if way == "tasks":
+        factory = query.plan()
+        query.job().commit(0, [attempt(factory, b"a"), attempt(factory, b"lost")])
+    else:
+        publisher = Publisher(client, query.options, query.settings, query.sink_id, None)
+        assert publisher.publish(query.job()._identity.marker(0), []) is MarkerFinding.COMMITTED
+    query.log(1)
+    query.job().commit(1, [attempt(query.plan(), b"next")])
+    assert query.visible() == [b"a", b"lost", b"next"]
+    assert not query.is_held_back(client)
 
 
 def test_batch_whose_transactions_are_almost_over_is_not_decided(query: Query, client: KafkaClient) -> None:

@@ -133,6 +133,7 @@ def test_open_decision_and_lost_parts_stop_who_judges_by_the_marker() -> None:
     assert caught.value.condition == "SINK_COMMIT_INCOMPLETE"
     assert "without 3 of its records" in caught.value.message
     assert "a-1 from 5 to 6, b-0 from 0 to 0" in caught.value.message
+    assert "`pyspark-kafka transactions resolve sink`" in caught.value.hint
     judge(lost, replace(ours, batch_id=5))
 
 

@@ -9,7 +9,9 @@ import typer
 from pyspark_kafka.cli.common.arguments import AsJson, Config, Options, OptionsFile, Servers  # noqa: TC001 - for typer
 from pyspark_kafka.cli.common.outcome import run_command
 
-app = typer.Typer(help="List and abort open transactions, which hold readers back.", no_args_is_help=True)
+app = typer.Typer(
+    help="List and abort open transactions, which hold readers back; resolve what one has lost.", no_args_is_help=True
+)
 
 _CommitTopic = Annotated[
     str | None,
@@ -83,4 +85,30 @@ def abort(
             (bootstrap_servers, config, options_file, option), transactional_id, commit_topic=commit_topic, ask=not yes
         ),
         on_interrupt="The transaction may have been aborted.",
+    )
+
+
+@app.command()
+def resolve(
+    transactional_id: Annotated[str, typer.Argument(help="The sink whose newest micro-batch has lost records.")],
+    bootstrap_servers: Servers = None,
+    config: Config = None,
+    options_file: OptionsFile = None,
+    option: Options = None,
+    commit_topic: Annotated[
+        str | None, typer.Option("--commit-topic", help="The topic of the sink's commit markers (option commitTopic).")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Note it without asking.")] = False,
+) -> None:
+    """Note that lost records of a micro-batch (SINK_COMMIT_INCOMPLETE) are dealt with: its query continues after it."""
+    from pyspark_kafka.cli.transactions.work import resolve_loss  # noqa: PLC0415 - the client only when needed
+
+    run_command(
+        lambda: resolve_loss(
+            (bootstrap_servers, config, options_file, option),
+            transactional_id,
+            commit_topic=commit_topic,
+            ask=not yes,
+        ),
+        on_interrupt="It may have been noted.",
     )

@@ -1,4 +1,4 @@
-"""The work of `pyspark-kafka transactions list` and `abort`."""
+"""The work of `pyspark-kafka transactions list`, `abort` and `resolve`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,12 @@ from pyspark_kafka.client.transactions.inspection import list_transactions as fe
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError, TransportError, printable
 from pyspark_kafka.operations.text import span_text
+from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
+from pyspark_kafka.sink.commit_marker import incomplete, lost_places
 from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.marker_reader import MarkerReader
+from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka.sink.driver.task_commits import TaskCommits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +71,7 @@ def list_transactions(
         now_ms = _now_ms()
         if longer_ms is not None:
             found = [each for each in found if (open_for_ms(each, now_ms) or 0) >= longer_ms]
-        markers = _markers(client, commit_topic, found)
+        markers = _markers_of(client, commit_topic, found)
     if as_json:
         print_json([to_json(each, now_ms, markers) for each in found])
     elif found:
@@ -96,8 +100,8 @@ def abort_transaction(where: Where, transactional_id: str, *, commit_topic: str 
         if not _abortable(found):
             return _NOTHING_DONE
         now_ms = _now_ms()
-        _describe(found, now_ms, _markers(client, commit_topic, [found]))
-        if ask and not _confirmed():
+        _describe(found, now_ms, _markers_of(client, commit_topic, [found]))
+        if ask and not _confirmed("Abort it, and fence its owner?"):
             say("Nothing was done.")
             return _NOTHING_DONE
         # The user may take a while to confirm, and the owner does not wait for that.
@@ -122,14 +126,42 @@ def abort_transaction(where: Where, transactional_id: str, *, commit_topic: str 
     return ExitStatus.WELL
 
 
-def _markers(
+def resolve_loss(where: Where, sink_id: str, *, commit_topic: str | None, ask: bool) -> ExitStatus:
+    """Show what a micro-batch has lost, ask, and note that it is dealt with; return the exit code.
+
+    Raises:
+        ConnectorError: the brokers cannot be asked, or refuse; or a driver of the sink has taken over meanwhile.
+    """
+    name = printable(sink_id)
+    settings = ExactlyOnceOptions() if commit_topic is None else ExactlyOnceOptions(commit_topic=commit_topic)
+    with connect(where) as client:
+        marker = _markers(client, settings.commit_topic, [sink_id]).get(sink_id)
+        if marker is None:
+            say(f"The topic '{printable(settings.commit_topic)}' has no commit marker of '{name}'. Nothing was done.")
+            return _NOTHING_DONE
+        if marker.decision is None or not marker.decision.lost:
+            say(f"Batch {marker.batch_id}, the newest one of '{name}', has lost nothing. Nothing was done.")
+            return _NOTHING_DONE
+        say(f"{incomplete(marker).message}", "All places:", *lost_places(marker.decision.lost))
+        if ask and not _confirmed("Continue without them, because they were written again, or are not needed?"):
+            say("Nothing was done.")
+            return _NOTHING_DONE
+        calls = BrokerTaskCommitCalls(client, WriteOptions(client.options), settings, sink_id)
+        if not TaskCommits(calls, sink_id, settings.transaction_timeout_ms).resolve(marker):
+            say("The sink has another commit marker meanwhile. Nothing was noted; run the command again.")
+            return _NOTHING_DONE
+    say(f"It is noted. Start the query: it continues with the micro-batch after batch {marker.batch_id}.")
+    return ExitStatus.WELL
+
+
+def _markers_of(
     client: KafkaClient, commit_topic: str | None, found: Iterable[TransactionDescription]
 ) -> dict[str, CommitMarker] | None:
-    if commit_topic is None:
-        return None
-    return MarkerReader(client, CommitTopic(client, commit_topic), 0).read_newest(
-        [each.transactional_id for each in found]
-    )
+    return None if commit_topic is None else _markers(client, commit_topic, [each.transactional_id for each in found])
+
+
+def _markers(client: KafkaClient, commit_topic: str, sink_ids: list[str]) -> dict[str, CommitMarker]:
+    return MarkerReader(client, CommitTopic(client, commit_topic), 0).read_newest(sink_ids)
 
 
 def _abortable(found: TransactionDescription) -> bool:
@@ -156,9 +188,9 @@ def _describe(found: TransactionDescription, now_ms: int, markers: dict[str, Com
         say(f"Its owner: {owner_text(markers.get(found.transactional_id))}.")
 
 
-def _confirmed() -> bool:
+def _confirmed(question: str) -> bool:
     try:
-        return typer.confirm("Abort it, and fence its owner?")
+        return typer.confirm(question)
     except typer.Abort:
         # Ctrl-C, or nobody there to ask; click's own word for it is "Aborted!".
         typer.echo()

@@ -176,6 +176,23 @@ class TaskCommits:
         self._complete(transaction, decided, next_pool=planning.pool)
         return MarkerFinding.NOT_COMMITTED
 
+    def resolve(self, found: CommitMarker) -> bool:
+        """Note that the lost part of a micro-batch is dealt with, so that its query continues with the next one.
+
+        Args:
+            found: the newest marker, whose decision names the lost part.
+
+        Returns:
+            False if that is the newest one no longer: nothing is noted.
+        """
+        transaction = self._calls.fence()
+        newest = self._calls.read()
+        if newest != found or newest.decision is None or newest.decision != found.decision:
+            return False
+        # Drivers that were replaced by this may be about to abort what is open in the pool: it is not used again.
+        self._write(transaction, replace(newest, decision=newest.decision.completed([], pool="")))
+        return True
+
     def abort(self, planning: Planning) -> None:
         """Abort what tasks of a micro-batch have left open that is given up; nothing if it may be decided."""
         try:
