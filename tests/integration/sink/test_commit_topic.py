@@ -170,6 +170,23 @@ def test_a_marker_without_the_number_of_partitions_is_found_and_the_newest_batch
     assert MarkerReader(client, CommitTopic(client, name), 10_000).read("one") == marker("one", 9)
 
 
+def test_look_at_the_newest_marker_parses_it_alone_however_many_there_are(
+    client: KafkaClient, make_topic: TopicMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = CommitTopic(client, make_topic())
+    put(client, topic, *(marker("one", batch) for batch in range(30)))
+    parsed = []
+    real = CommitMarker.from_bytes
+
+    def counted(value: bytes, where: str) -> CommitMarker:
+        parsed.append(real(value, where))
+        return parsed[-1]
+
+    monkeypatch.setattr(CommitMarker, "from_bytes", counted)
+    assert MarkerReader(client, topic, 10_000).read("one") == marker("one", 29)
+    assert parsed == [marker("one", 29)]
+
+
 def test_markers_on_another_broker_are_found_before_the_commit(client: KafkaClient, make_topic: TopicMaker) -> None:
     name = make_topic()
     topic = CommitTopic(client, name)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 
-_FIRST_WINDOW = 256
+# A micro-batch leaves two offsets, or four if its tasks publish: the decision, the note that it is carried out, and
+# their control records. A decision may have as many bytes as a record can: few are read in vain.
+_FIRST_WINDOW = 8
 _FETCH = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, max_bytes_per_fetch=1 << 20, max_wait_ms=50)
 
 
@@ -179,7 +181,7 @@ class MarkerReader:
 
     def _newest(self, offset_range: OffsetRange, keys: Iterable[str], query_id: str | None) -> dict[str, CommitMarker]:
         names = {key.encode(): key for key in keys}
-        newest: dict[str, CommitMarker] = {}
+        newest: dict[str, tuple[bytes, str]] = {}
         with Fetcher(self._client, [offset_range], _FETCH) as fetcher:
             for topic_partition, fetched in fetcher:
                 position = fetched.start_offset
@@ -195,12 +197,12 @@ class MarkerReader:
                         if row["key"] not in names or row["value"] is None:
                             continue
                         at = f"{offset_range.topic_partition}@{row['offset']}"
-                        marker = CommitMarker.from_bytes(row["value"], at)
-                        if query_id in (None, marker.query_id):
-                            newest[names[row["key"]]] = marker
+                        if query_id is None or CommitMarker.from_bytes(row["value"], at).query_id == query_id:
+                            newest[names[row["key"]]] = row["value"], at
                     position = decoded.next_offset
                 fetcher.confirm(topic_partition, position)
-        return newest
+        # Only the last one of each key is parsed: a decision has a line for each task.
+        return {key: CommitMarker.from_bytes(value, at) for key, (value, at) in newest.items()}
 
 
 def _newest_of(found: list[CommitMarker]) -> CommitMarker | None:

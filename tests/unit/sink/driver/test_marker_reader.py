@@ -55,7 +55,7 @@ def _log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marker_reader, "list_offsets", ends)
 
 
-@pytest.mark.parametrize("back", [1, 256, 257, 256 + 2_048, 256 + 2_048 + 1, END - FIRST])
+@pytest.mark.parametrize("back", [1, 8, 9, 8 + 64, 8 + 64 + 1, 8 + 64 + 512, 8 + 64 + 512 + 1, END - FIRST])
 def test_newest_marker_is_found_wherever_the_windows_of_the_search_meet(back: int) -> None:
     newest, older = (CommitMarker("sink", "query", number, "", partitions=1) for number in (2, 1))
     reader = LogReader({FIRST: older} | {END - back: newest})
