@@ -21,6 +21,8 @@ from kit.programs.cli import invoke
 from kit.reading import options_for
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.net import trace
+from pyspark_kafka.client.net.trace import WireEvent, WireStep
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.inspection import describe_transaction, list_transactions
@@ -48,11 +50,11 @@ COMMITS = "commits-of-task-tests"
 class Query:
     """A query's driver and tasks without Spark; each `plan` and each `commit` is as in a process of its own."""
 
-    def __init__(self, kafka: EmbeddedKafka, checkpoint: Path, **settings: Any) -> None:
+    def __init__(self, kafka: EmbeddedKafka, checkpoint: Path, partitions: int = 2, **settings: Any) -> None:
         self.servers, self.checkpoint = kafka.bootstrap_servers, checkpoint
         self.topic = f"t{uuid.uuid4().hex[:12]}"
-        kafka.create_topic(self.topic, 2)
-        self.partitions = [TopicPartition(self.topic, number) for number in range(2)]
+        kafka.create_topic(self.topic, partitions)
+        self.partitions = [TopicPartition(self.topic, number) for number in range(partitions)]
         self.query_id = uuid.uuid4().hex
         self.sink_id = f"pyspark-kafka-{self.query_id}"
         (checkpoint / "offsets").mkdir(parents=True)
@@ -173,6 +175,29 @@ def test_attempt_that_begins_after_its_batch_becomes_no_part_of_the_next_one(que
     query.job().commit(1, [message])
     assert not query.is_held_back(client)
     assert query.visible() == [b"a", b"b"]
+
+
+def test_partitions_of_a_task_join_its_transaction_by_one_request(broker: EmbeddedKafka, tmp_path: Path) -> None:
+    query = Query(broker, tmp_path / "checkpoint", partitions=50)
+    query.log(0)
+    sent: list[str] = []
+
+    def note(event: WireEvent) -> None:
+        if event.step is WireStep.SENT:
+            sent.append(event.request)
+
+    factory = replace(query.plan(), columns=SinkColumns(value=0, partition=1))
+    writer = factory.createWriter(0, 0, 1)
+    numbers = [number % 50 for number in range(500)]
+    rows = {"value": [b"%03d" % number for number in range(500)], "partition": pa.array(numbers, pa.int32())}
+    with trace.listening(note):
+        writer.write(pa.RecordBatch.from_pydict(rows))
+        message = writer.commit()
+    writer.close()
+    # V2 needs none.
+    assert sent.count("AddPartitionsToTxn") <= 1
+    query.job().commit(0, [message])
+    assert query.visible() == rows["value"]
 
 
 def test_tasks_of_a_driver_that_died_are_aborted_by_the_next_planning(query: Query, client: KafkaClient) -> None:

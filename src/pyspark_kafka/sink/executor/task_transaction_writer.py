@@ -176,12 +176,17 @@ class KafkaTaskTransactionWriter(DataWriter):
             self._name = ""
 
     def _send(self, batches: Iterable[EncodedBatch]) -> None:
-        for topic_partition, data, record_count in batches:
+        left = iter(batches)
+        for first in left:
             producer, transaction, owner = self._open()
-            if topic_partition not in self._last_batches:
-                owner.join(transaction, [topic_partition])
-            producer.send(topic_partition, data, record_count)
-            self._last_batches[topic_partition] = record_count
+            gathered = [first]
+            if transaction.identity.generation is Generation.V1:
+                # Partitions join before they are written to: all of what was gathered in one request.
+                gathered.extend(left)
+                owner.join(transaction, {batch.topic_partition for batch in gathered})
+            for batch in gathered:
+                producer.send(*batch)
+                self._last_batches[batch.topic_partition] = batch.record_count
 
     def _open(self) -> tuple[Producer, OpenTransaction, TransactionalId]:
         """Begin the transaction with the first record batch: a task without rows has none."""
