@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,71 @@ def test_group_has_several_sessions_and_each_is_returned_at_its_end(opened: Open
     assert found(lane(rows((100, "b", 0)))) == [(40, 50, "a", 1, 4)]
     # The last three rows, which are two sessions; each group has a timer.
     assert lane.kept()[0] == 2
+
+
+def written(lane: WindowLane, monkeypatch: pytest.MonkeyPatch, *given: tuple[int, str | None, int | None]) -> int:
+    """Return how many values rows write or remove."""
+    count, put = [0], lane.states.put_all
+
+    def counted(step: int, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
+        count[0] += len(keys) * (step == 0)
+        put(step, keys, values)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lane.states, "put_all", counted)
+        assert lane(rows(*given)) == []
+    return count[0]
+
+
+def test_row_writes_the_session_that_it_changes_however_many_are_open(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = opened(delay="10000 ms")
+    lane(rows(*((20 * number, "a", 1) for number in range(50)), (0, "b", 1)))
+    # It gets longer; a new one, with the number of slots; one between two others; two become one.
+    assert [
+        written(lane, monkeypatch, (405, "a", 1)),
+        written(lane, monkeypatch, (2000, "a", 1)),
+        written(lane, monkeypatch, (1000, "b", 1), (2000, "b", 1), (5, "b", 1)),
+        written(lane, monkeypatch, (110, "a", 1)),
+    ] == [1, 2, 3, 2]
+    lane.restart()
+    made = found(lane(rows((20000, "c", 0))))
+    of_a = [each for each in made if each[2] == "a"]
+    assert [each[0] for each in of_a] == [*(20 * number for number in range(50) if number != 6), 2000]
+    assert [each[3] for each in of_a] == [3 if start == 100 else 2 if start == 400 else 1 for start, *_ in of_a]
+    assert [each for each in made if each[2] == "b"] == [
+        (0, 15, "b", 2, 2), (1000, 1010, "b", 1, 1), (2000, 2010, "b", 1, 1),
+    ]  # fmt: skip
+    assert lane.kept() == (1, 1)
+
+
+def test_slots_of_sessions_that_have_ended_are_used_again(opened: Opened) -> None:
+    """Sessions in the order of their times, as most are: the oldest one is in the first slot."""
+    lane = opened(delay="50 ms")
+    made: list[tuple[Any, ...]] = []
+    most = 0
+    for time in range(0, 2000, 20):
+        made += found(lane(rows((time, "a", time))))
+        most = max(most, lane.kept()[0])
+        if time % 300 == 0:
+            lane.restart()
+    assert made == [(time, time + 10, "a", 1, time) for time in range(0, 1940, 20)]
+    assert most <= 5
+
+
+def test_first_session_that_ends_leaves_the_others(opened: Opened, late: list[Any]) -> None:
+    lane = opened(delay="50 ms")
+    lane(rows((0, "a", 1)), rows((20, "a", 2)), rows((40, "a", 4)))
+    assert found(lane(rows((60, "b", 0)))) == [(0, 10, "a", 1, 1)]
+    lane.restart()
+    # The values of two sessions, of the empty first slot, which has the number of slots, and of the other group.
+    assert lane.kept()[0] == 4
+    lane(rows((48, "a", 8)), rows((30, "a", 16)))
+    assert late == []
+    assert lane.kept()[0] == 3
+    assert found(lane(rows((108, "b", 0)))) == [(20, 58, "a", 4, 30)]
+    assert lane.kept() == (2, 1)
 
 
 def test_several_sessions_of_a_group_end_in_one_turn(opened: Opened) -> None:
