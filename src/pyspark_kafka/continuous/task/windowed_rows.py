@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.task.row_groups import Grouping
 
 _START, _IS_IN_FIRST, _NUMBER = "start", "is in first", "number"
+# Windows of rows that are in memory before they are merged.
+_MAX_PARTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -106,14 +109,24 @@ class WindowedRows:
         window = self.window
         if window.overlapping == 1:
             return table
-        last, of_windows = table.column(_START), []
-        for number in range(window.overlapping):
-            starts = pc.subtract(last, number * window.slide_us)
-            found = table.set_column(table.column_names.index(_START), _START, starts)
-            if number == window.overlapping - 1 and window.duration_us % window.slide_us:
-                found = found.filter(table.column(_IS_IN_FIRST))
-            if watermark_ms is not None:
-                closing = closing_ms(pc.add(found.column(_START), window.duration_us))
-                found = found.filter(pc.greater(closing, watermark_ms))
-            of_windows.append(found)
-        return self.aggregates.merged(pa.concat_tables(of_windows), [_START, *self._names])
+        rows_at_once = max(1, _MAX_PARTS // window.overlapping)
+        by = [_START, *self._names]
+        merged: list[pa.Table] = []
+        for first in range(0, table.num_rows, rows_at_once):
+            parts = self._of_open_windows(table.slice(first, rows_at_once), watermark_ms)
+            # Each block alone first, so that memory is bounded by the open windows of a batch.
+            merged.append(self.aggregates.merged(parts.select([*by, *self.aggregates.names]), by))
+        return merged[0] if len(merged) == 1 else self.aggregates.merged(pa.concat_tables(merged), by)
+
+    def _of_open_windows(self, table: pa.Table, watermark_ms: int | None) -> pa.Table:
+        """Return a row for each open window of each row."""
+        window = self.window
+        starts = table.column(_START).to_numpy()[:, None] - np.arange(window.overlapping) * window.slide_us
+        is_open = np.ones(starts.shape, bool)
+        if window.duration_us % window.slide_us:
+            is_open[:, -1] = table.column(_IS_IN_FIRST).to_numpy()
+        if watermark_ms is not None:
+            ends = pa.array((starts + window.duration_us).ravel())
+            is_open &= (closing_ms(ends).to_numpy() > watermark_ms).reshape(starts.shape)
+        found = table.take(pa.array(np.nonzero(is_open)[0]))
+        return found.set_column(found.column_names.index(_START), _START, pa.array(starts[is_open]))

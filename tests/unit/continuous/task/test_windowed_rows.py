@@ -14,6 +14,8 @@ import pytest
 
 from kit.windowed import WindowLane, aggregated, lane_of
 from pyspark_kafka import continuous
+from pyspark_kafka.continuous.task import windowed_rows
+from pyspark_kafka.continuous.task.partial_aggregates import Aggregates
 from pyspark_kafka.continuous.task.stages import MapWithState
 from pyspark_kafka.continuous.task.window_times import TimeWindow
 
@@ -191,3 +193,24 @@ def test_functions_pickle() -> None:
     assert pickle.loads(pickle.dumps(step.function)) == step.function  # noqa: S301 - our own
     assert step.time_mode is not None
     assert pickle.loads(pickle.dumps(step.time_mode.last_times)).__self__ == TimeWindow("t", 1_000, 1_000)  # noqa: S301
+
+
+@pytest.mark.parametrize("maximum", [1, 25, 10**6])
+def test_row_in_many_windows_takes_a_few_calls(opened: Opened, monkeypatch: pytest.MonkeyPatch, maximum: int) -> None:
+    """A day by a minute; blocks of rows bound the memory, and each of them is merged once."""
+    monkeypatch.setattr(windowed_rows, "_MAX_PARTS", maximum * 1440)
+    lane = opened("1 day", "1 minute", delay="48 hours")
+    calls, merged = [0], Aggregates.merged
+
+    def counted(*given: Any) -> pa.Table:
+        calls[0] += 1
+        return merged(*given)
+
+    monkeypatch.setattr(Aggregates, "merged", counted)
+    minute, day = 60_000, 86_400_000
+    assert lane(rows(*((number * minute, f"k{number % 2}", 1) for number in range(50)))) == []
+    # The parts of rows, the parts of blocks, and of all blocks if there are several.
+    assert calls == [1 + (1 if maximum > 50 else 1 + -(-50 // maximum))]
+    made = found(lane(rows((4 * day, "end", 0))))
+    assert len(made) == 2 * (1440 + 48)
+    assert sum(n for *_, n, _ in made) == 50 * 1440
