@@ -113,17 +113,18 @@ class PlainWindows:
     late: list[Any] = field(default_factory=list)
 
     def add(self, rows: Sequence[tuple[int, Any, Any]]) -> None:
-        """Add rows of a batch: microseconds, key, value."""
+        """Add rows of a batch: microseconds, key, value. The watermark moves with each of them."""
+        # Sessions that end within a batch are returned after it, and grow until then.
+        ended_ms = self.watermark_ms
         for time_us, key, value in rows:
             windows = [each for each in self._windows_of(time_us) if not self.has_ended(each[1])]
             if not windows:
                 self.late.append(value)
             for start, end in windows:
-                self._put(self.open.setdefault(key, []), start, end, value)
-        # As Spark: down, also before 1970 (`DateTimeUtils.microsToMillis`).
-        newest = max((time_us // 1000 for time_us, _, _ in rows), default=None)
-        if newest is not None and (self.watermark_ms is None or newest - self.delay_ms > self.watermark_ms):
-            self.watermark_ms = newest - self.delay_ms
+                self._put(self.open.setdefault(key, []), start, end, value, ended_ms)
+            # As Spark: down, also before 1970 (`DateTimeUtils.microsToMillis`).
+            reached = time_us // 1000 - self.delay_ms
+            self.watermark_ms = reached if self.watermark_ms is None else max(reached, self.watermark_ms)
 
     def close(self) -> list[tuple[int, int, Any, list[Any]]]:
         """Return the windows that have ended: start, end, key, values."""
@@ -149,9 +150,12 @@ class PlainWindows:
         starts = (first + (near + number) * slide for number in range(-duration // slide - 1, 2))
         return [(start, start + duration) for start in starts if start <= time_us < start + duration]
 
-    def _put(self, windows: list[tuple[int, int, list[Any]]], start: int, end: int, value: Any) -> None:
+    def _put(
+        self, windows: list[tuple[int, int, list[Any]]], start: int, end: int, value: Any, ended_ms: int | None
+    ) -> None:
         if isinstance(self.window, SessionWindow):
-            near = [each for each in windows if each[0] <= end and start <= each[1] and not self.has_ended(each[1])]
+            open_ones = [each for each in windows if ended_ms is None or each[1] > ended_ms * 1000]
+            near = [each for each in open_ones if each[0] <= end and start <= each[1]]
         else:
             near = [each for each in windows if each[0] == start]
         for each in near:

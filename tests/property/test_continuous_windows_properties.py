@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -117,3 +118,21 @@ def test_windows_are_those_of_plain_python(window: TimeWindow, delay_ms: int, st
 @given(st.integers(1, 8).map(lambda ms: ms * 1_000) | st.integers(1, 8_000), st.integers(0, 30), STEPS)
 def test_sessions_are_those_of_plain_python(gap_us: int, delay_ms: int, steps: list[tuple[str, Any]]) -> None:
     check(SessionWindow("t", gap_us), delay_ms, steps)
+
+
+@given(time_windows(), st.integers(0, 30), st.lists(ROWS, max_size=30), st.data())
+def test_batches_change_neither_windows_nor_late_rows(
+    window: TimeWindow, delay_ms: int, rows: list[Any], data: st.DataObject
+) -> None:
+    found = []
+    for cuts in (data.draw(st.lists(st.integers(0, len(rows)), max_size=5)), range(len(rows))):
+        late, bounds = list[Any](), [0, *sorted(cuts), len(rows)]
+        with opened(window, delay_ms, late) as lane:
+            made = []
+            for part in (rows[first:last] for first, last in pairwise(bounds)):
+                columns = [list(column) for column in zip(*part, strict=True)] or [[], [], [], []]
+                arrays = [pa.array(*each) for each in zip(columns, SCHEMA.types, strict=True)]
+                made += lane(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+            found.append((as_counted(made, window.name), late))
+    assert found[0] == found[1]
+    event("late rows" if found[0][1] else "no late rows")

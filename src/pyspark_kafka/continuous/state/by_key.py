@@ -145,6 +145,15 @@ class StateByKey:
         """
         return self._timed("getCurrentWatermarkInMs").watermark_ms
 
+    @property
+    def row_watermarks(self) -> Any:
+        """The watermark of each row of the call, in an array of NumPy; None if `watermark_ms` is that of all of them.
+
+        Raises:
+            SchemaError: the step has no time mode.
+        """
+        return self._timed("getCurrentWatermarkInMs").row_watermarks
+
     def _timed(self, method: str) -> StepTime:
         if self._time is None:
             raise SchemaError(

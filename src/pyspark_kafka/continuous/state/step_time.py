@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -65,6 +66,7 @@ class StepTime:
         self._first_wake_ms = MAX_TIME_MS
         self._near: dict[str, NearTimers] = {}
         self._watermarks: dict[str, int | None] = {}
+        self._row_watermarks: Any = None
         # While the function of timers runs: the last timer that it got, and timers up to it that it has set.
         self._expired: bytes | None = None
         self._held: set[bytes] = set()
@@ -99,18 +101,51 @@ class StepTime:
         self._held.difference_update(timers)
         self._timers().remove(timers)
 
-    def split(self, rows: pa.RecordBatch, times: pa.Array) -> SplitRows:
-        """Split rows by the watermark of their key group: a row below it is late, and so is a row without a time.
+    def split(self, rows: pa.RecordBatch, times: pa.Array, event_times: pa.Array | None = None) -> SplitRows:
+        """Split rows by the watermark: a row below it is late, and so is a row without a time.
+
+        The watermark of a row is that of all rows before it in its key group, also of the rows of its batch: so the
+        size of batches does not change which rows are late.
 
         Args:
             rows: of the key group.
-            times: of each row, in milliseconds since 1970.
+            times: of each row, in milliseconds since 1970; the row is late if the watermark is above.
+            event_times: the times that move the watermark; None for the same.
         """
-        watermark = self.watermark_ms
-        on_time = times.is_valid() if watermark is None else pc.greater_equal(times, watermark).fill_null(False)
+        watermarks = self._watermarks_of(times, times if event_times is None else event_times)
+        if watermarks is not None:
+            on_time = times.is_valid().to_numpy(zero_copy_only=False)
+            on_time &= times.fill_null(MIN_TIME_MS).to_numpy() >= watermarks
+            self._row_watermarks = watermarks[on_time]
+            on_time = pa.array(on_time)
+        else:
+            watermark = self.watermark_ms
+            self._row_watermarks = None
+            on_time = times.is_valid() if watermark is None else pc.greater_equal(times, watermark).fill_null(False)
         if on_time.true_count == rows.num_rows:
             return SplitRows(rows, rows.slice(0, 0))
         return SplitRows(rows.filter(on_time), rows.filter(pc.invert(on_time)))
+
+    @property
+    def row_watermarks(self) -> Any:
+        """The watermark of each row that the last `split` found on time, in an array of NumPy; None for one of all."""
+        return self._row_watermarks
+
+    def _watermarks_of(self, times: pa.Array, event_times: pa.Array) -> Any:
+        """Return the watermark of each row; None if no row moves it for the rows after it."""
+        if self._delay_ms is None or len(times) < 2:
+            return None
+        # A row without a time, or with one that is out of range, says nothing about others.
+        moving = pc.if_else(times.is_valid(), event_times, None).fill_null(MIN_TIME_MS).to_numpy()
+        delay_ms = min(self._delay_ms, MAX_TIME_MS)
+        before = MIN_TIME_MS if self.watermark_ms is None else self.watermark_ms
+        newest = np.maximum.accumulate(moving[:-1])
+        if int(newest[-1]) - delay_ms <= before:
+            return None
+        watermarks = np.full(len(moving), before)
+        # A difference below the least time would wrap around.
+        np.maximum(before, np.maximum(newest, MIN_TIME_MS + delay_ms) - delay_ms, out=watermarks[1:])
+        return watermarks
 
     def advance(self, rows: pa.RecordBatch, event_time: str) -> None:
         """Move the watermark of the key group after rows; never back."""

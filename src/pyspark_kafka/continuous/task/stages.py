@@ -159,7 +159,7 @@ class MapWithState:
                 yield from self._looked_at(self.function, self.function(batch, state))
                 continue
             times = mode.times_of(batch, mode.event_time)
-            rows = time.split(batch, times)
+            rows = time.split(batch, times, milliseconds(batch.column(mode.event_time)))
             if rows.late.num_rows and mode.late is not None:
                 yield from self._looked_at(mode.late, mode.late(rows.late))
             if rows.on_time.num_rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.task.partial_aggregates import Aggregates
     from pyspark_kafka.continuous.task.row_groups import Grouping
 
-_START, _IS_IN_FIRST, _NUMBER = "start", "is in first", "number"
+_START, _IS_IN_FIRST, _OPEN, _NUMBER = "start", "is in first", "open", "number"
 # Windows of rows that are in memory before they are merged.
 _MAX_PARTS = 1_000_000
 
@@ -61,7 +61,7 @@ class WindowedRows:
 
     def __call__(self, rows: pa.RecordBatch, state: StateByKey) -> None:
         """Add rows to their open windows. Each row has at least one."""
-        table = self._by_window(self._by_last_window(rows), state.watermark_ms)
+        table = self._by_window(self._by_last_window(rows, state))
         starts, *keys = (table.column(name).combine_chunks() for name in [_START, *self._names])
         encoded = pa.array(self.grouping.codec.encode([starts, *keys]), pa.binary())
         known = state.get(encoded)
@@ -91,7 +91,7 @@ class WindowedRows:
         """Names of the other columns that are no names of parts."""
         return [f"key {number}" for number in range(len(self.grouping.keys))]
 
-    def _by_last_window(self, rows: pa.RecordBatch) -> pa.Table:
+    def _by_last_window(self, rows: pa.RecordBatch, state: StateByKey) -> pa.Table:
         """Return the parts of rows that belong to the same windows, with the start of the last one of these."""
         window, times = self.window, rows.column(self.window.column)
         starts = window.last_starts(times)
@@ -101,10 +101,24 @@ class WindowedRows:
             first_end = pc.add(starts, window.duration_us % window.slide_us)
             names.append(_IS_IN_FIRST)
             columns.append(pc.less(microseconds(times), first_end))
+        if window.overlapping > 1:
+            watermarks = state.watermark_ms if state.row_watermarks is None else state.row_watermarks
+            names.append(_OPEN)
+            columns.append(self._open_windows(starts.to_numpy(), watermarks))
         table = pa.table([*columns, *self.aggregates.of_rows(rows)], [*names, *self.aggregates.names])
         return self.aggregates.merged(table, names)
 
-    def _by_window(self, table: pa.Table, watermark_ms: int | None) -> pa.Table:
+    def _open_windows(self, last_starts: Any, watermarks_ms: Any) -> pa.Array:
+        """Return how many windows of each row its watermark has not reached; the last ones are open longest."""
+        window = self.window
+        if watermarks_ms is None:
+            return pa.array(np.full(len(last_starts), window.overlapping))
+        ends = last_starts + window.duration_us
+        # Watermarks that are further away would not fit in microseconds.
+        near = np.clip(watermarks_ms, (ends - window.overlapping * window.slide_us) // 1000 - 1, ends // 1000 + 1)
+        return pa.array(np.clip(-((near * 1000 - ends) // window.slide_us), 0, window.overlapping))
+
+    def _by_window(self, table: pa.Table) -> pa.Table:
         """Return the parts of open windows."""
         window = self.window
         if window.overlapping == 1:
@@ -113,20 +127,18 @@ class WindowedRows:
         by = [_START, *self._names]
         merged: list[pa.Table] = []
         for first in range(0, table.num_rows, rows_at_once):
-            parts = self._of_open_windows(table.slice(first, rows_at_once), watermark_ms)
+            parts = self._of_open_windows(table.slice(first, rows_at_once))
             # Each block alone first, so that memory is bounded by the open windows of a batch.
             merged.append(self.aggregates.merged(parts.select([*by, *self.aggregates.names]), by))
         return merged[0] if len(merged) == 1 else self.aggregates.merged(pa.concat_tables(merged), by)
 
-    def _of_open_windows(self, table: pa.Table, watermark_ms: int | None) -> pa.Table:
+    def _of_open_windows(self, table: pa.Table) -> pa.Table:
         """Return a row for each open window of each row."""
         window = self.window
-        starts = table.column(_START).to_numpy()[:, None] - np.arange(window.overlapping) * window.slide_us
-        is_open = np.ones(starts.shape, bool)
+        numbers = np.arange(window.overlapping)
+        starts = table.column(_START).to_numpy()[:, None] - numbers * window.slide_us
+        is_open = numbers < table.column(_OPEN).to_numpy()[:, None]
         if window.duration_us % window.slide_us:
-            is_open[:, -1] = table.column(_IS_IN_FIRST).to_numpy()
-        if watermark_ms is not None:
-            ends = pa.array((starts + window.duration_us).ravel())
-            is_open &= (closing_ms(ends).to_numpy() > watermark_ms).reshape(starts.shape)
+            is_open[:, -1] &= table.column(_IS_IN_FIRST).to_numpy()
         found = table.take(pa.array(np.nonzero(is_open)[0]))
         return found.set_column(found.column_names.index(_START), _START, pa.array(starts[is_open]))

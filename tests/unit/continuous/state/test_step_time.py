@@ -239,6 +239,20 @@ def split(lane: Lane, given: pa.RecordBatch) -> SplitRows:
     return lane.time.split(given, milliseconds(given.column("t")))
 
 
+@pytest.mark.parametrize("before", [None, 25])
+def test_row_is_late_by_the_rows_before_it_in_its_batch(open_lane: Callable[..., Lane], before: int | None) -> None:
+    lane = open_lane(delay_ms=10)
+    if before is not None:
+        lane.time.advance(rows(before + 10), "t")
+    found = split(lane, rows(30, 50, 39, 40, None, 90, 80, 79, -(2**63), 95, 2**63 - 1, 2**63 - 12, 2**63 - 11))
+    assert found.late.equals(rows(39, None, 79, -(2**63), 2**63 - 12))
+    assert lane.time.row_watermarks.tolist() == [
+        -(2**63) if before is None else before, *([25] if before else [20]), 40, 40, 80, 80, 85, 2**63 - 11,
+    ]  # fmt: skip
+    # Rows move it for others when they have passed.
+    assert lane.state.getCurrentWatermarkInMs() == (before or 0)
+
+
 @pytest.mark.parametrize("unit", [None, "ms", "us"])
 def test_watermark_is_the_newest_time_less_the_delay(open_lane: Callable[..., Lane], unit: Any) -> None:
     lane = open_lane(delay_ms=10)
