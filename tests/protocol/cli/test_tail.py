@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
@@ -72,6 +72,39 @@ def test_damaged_batch_ends_only_its_partition(cluster: TcpCluster) -> None:
     assert done.exit_code == 3, done.output
     assert places(done) == [(number, offset) for number in (0, 1) for offset in range(10)]
     assert "t-1 is not read from offset 10 on: [" in done.stderr
+
+
+def damage(cluster: TcpCluster, partition: int, number: int) -> None:
+    """Change the last byte of a batch."""
+    batches = cluster.logs["t", partition].batches
+    base, end, data = batches[number]
+    batches[number] = (base, end, data[:-1] + bytes([data[-1] ^ 1]))
+
+
+@pytest.mark.parametrize(("arguments", "shown"), [((), range(10)), (("-n", "100"), range(10)), (("--grep", "5"), [5])])
+def test_damaged_batch_among_the_last_records_is_named(
+    cluster: TcpCluster, arguments: tuple[str, ...], shown: Iterable[int]
+) -> None:
+    """A partition whose last records cannot be read is not an empty partition."""
+    damage(cluster, 1, 0)
+    done = run(cluster, *arguments)
+    assert (done.exit_code, places(done)) == (3, [(0, offset) for offset in shown]), done.output
+    assert done.stderr.count("t-1 is not read from offset 0 to 10: [") == 1
+    assert run(cluster, "--partition", "1", *arguments).exit_code == 3
+
+
+def test_damaged_batch_before_the_last_records_hides_none_of_them(cluster: TcpCluster) -> None:
+    for _ in range(4):
+        cluster.logs["t", 1].append(plain_batch(0, 50))
+    damage(cluster, 1, 1)
+    for count in ("180", "200"):
+        done = run(cluster, "--partition", "1", "-n", count)
+        offsets = [offset for _, offset in places(done)]
+        assert (done.exit_code, offsets) == (3, list(range(offsets[0], 210))), done.output
+        assert 60 <= offsets[0] <= 160
+    # The same batch costs nothing if it is not among the last records.
+    done = run(cluster, "--partition", "1", "-n", "100")
+    assert (done.exit_code, len(places(done))) == (0, 100), done.output
 
 
 def test_record_without_a_possible_time_is_shown_as_bad_and_those_behind_it_are_read(cluster: TcpCluster) -> None:

@@ -90,6 +90,8 @@ class Tail:
         self._leaders: dict[TopicPartition, int] = {}
         # The partitions whose offsets were unknown at the start.
         self._waiting: set[TopicPartition] = set()
+        # The partitions that ended at an offset during the search for the last records.
+        self._ended: set[TopicPartition] = set()
         self._watched_at = clock()
 
     def __enter__(self) -> Tail:  # noqa: PYI034 - typing.Self needs Python 3.11
@@ -179,23 +181,57 @@ class Tail:
                 window.topic_partition: deque(maxlen=count) for window in windows
             }
             unread: set[TopicPartition] = set()
+            ended: dict[TopicPartition, EndedPartition] = {}
             silent: DeadlineError | None = None
             with self._reader(windows, only_positions=match.takes_all) as reader:
                 try:
                     for where, piece in _pieces(reader):
-                        found[where].extend(self._positions(piece))
+                        if isinstance(piece, EndedPartition):
+                            ended[where] = piece
+                        else:
+                            found[where].extend(self._positions(piece))
                 except DeadlineError as error:
                     unread, silent = set(reader.unread), error
                     if not unread:
                         raise
             for window in windows:
+                where = window.topic_partition
+                if where in ended:
+                    start, later = self._past_hole(window, ended[where])
+                    self._note_ended(where, ended[where], start)
+                    if later is not None or window.end_offset < logs[where][1]:
+                        # A read from before the hole would end there, and later records are found.
+                        last.take(window, later or ())
+                        last.drop([where])
+                        continue
                 # The records before a hole are not the end of a partition.
-                if window.topic_partition not in unread:
-                    last.take(window, found[window.topic_partition])
+                if where not in unread:
+                    last.take(window, found[where])
             if silent is not None:
                 # The wait for a silent broker happens once, for all of its partitions.
                 self._note_silent(last.drop(self._with_leaders_of(unread)), silent)
         return last.starts()
+
+    def _past_hole(self, window: OffsetRange, hole: EndedPartition) -> tuple[int, deque[tuple[int, int]] | None]:
+        """Look for records after an offset that cannot be read, in a few reads of ever less of the window.
+
+        Returns:
+            The first offset after the hole that was read, and the positions from there; or the end, and None.
+        """
+        where, match = window.topic_partition, self._request.match
+        start, step = hole.offset + 1, 1
+        while start < window.end_offset:
+            rest = OffsetRange(where, start, window.end_offset)
+            found: deque[tuple[int, int]] = deque(maxlen=self._request.count)
+            with self._reader([rest], only_positions=match.takes_all) as reader:
+                is_read = True
+                for _, piece in _pieces(reader):
+                    is_read = is_read and not isinstance(piece, EndedPartition)
+                    found.extend(self._positions(piece))
+            if is_read:
+                return start, found
+            start, step = start + step, 2 * step
+        return window.end_offset, None
 
     def _positions(self, piece: TailPiece) -> Iterable[tuple[int, int]]:
         """Return the offsets and times (ms) of the records of a piece that are shown."""
@@ -250,7 +286,9 @@ class Tail:
         """Return the shown records of a piece, their maximum number, and their bytes."""
         request = self._request
         if isinstance(piece, EndedPartition):
-            self.missing.append(f"{where} is not read from offset {piece.offset} on: {piece.error}")
+            # The search for the last records may have found it before.
+            if where not in self._ended:
+                self._note_ended(where, piece, NO_END)
             return None
         if isinstance(piece, UnreadRecord):
             bad = BadPart("record", piece.error.condition, piece.error.message)
@@ -297,6 +335,11 @@ class Tail:
         for error in dict.fromkeys(failures.values()):
             places = [where for where, each in failures.items() if each is error]
             self.missing.append(f"{_places_text(places)} not read: {error}")
+
+    def _note_ended(self, where: TopicPartition, piece: EndedPartition, end: int) -> None:
+        self._ended.add(where)
+        until = "on" if end == NO_END else f"to {end}"
+        self.missing.append(f"{where} is not read from offset {piece.offset} {until}: {piece.error}")
 
     def _note_silent(self, places: Sequence[TopicPartition], error: ConnectorError) -> None:
         self.missing.append(f"{_places_text(places)} not read to the end: {error}")
