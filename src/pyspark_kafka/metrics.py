@@ -142,7 +142,7 @@ def lag(
         AccessError: the login is refused.
         TransportError, DeadlineError: no broker can be reached.
     """
-    from pyspark_kafka.operations.lag.api import isolation_of, look  # noqa: PLC0415 - not for listeners
+    from pyspark_kafka.operations.lag.api import look  # noqa: PLC0415 - not for listeners
     from pyspark_kafka.operations.settings import resolve_settings  # noqa: PLC0415
     from pyspark_kafka.spark.metrics.query_lag import query_positions  # noqa: PLC0415
 
@@ -153,7 +153,7 @@ def lag(
             positions,
             None,
             timeout_s=timeout_s,
-            isolation_level=isolation_of(settings),
+            isolation_level=settings.isolation_level,
             times=times,
         )
         for name, positions in query_positions(session).items()

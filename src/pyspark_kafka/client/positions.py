@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.fetch.record_times import fetch_record_times
 from pyspark_kafka.client.queries.logs import query_logs
+from pyspark_kafka.client.queries.offsets import list_offsets_now
 from pyspark_kafka.client.queries.topic_configs import fetch_topic_configs
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.model import IsolationLevel
+from pyspark_kafka.offsets import Latest
 from pyspark_kafka.planning.lag import Log
 from pyspark_kafka.planning.retention import CONFIG_NAMES, parse_policy
 
@@ -70,7 +72,8 @@ def query_positions(
         client: the cluster.
         positions: next offset to read by partition.
         deadline: for everything.
-        isolation_level: what counts as the end.
+        isolation_level: what counts as the end. With `read_committed`, the end of a log is not before a position that
+            its high watermark reaches.
         newest: whether to ask for the times of the newest records (KIP-734).
         times: whether to read a record at each position that is behind, for its time. Those with most records come
             first, because the bytes that are read are limited.
@@ -80,6 +83,8 @@ def query_positions(
         ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
     """
     logs_now = query_logs(client, positions, deadline, isolation_level=isolation_level, newest=newest)
+    if isolation_level is IsolationLevel.READ_COMMITTED:
+        _move_hidden_ends(client, positions, logs_now.logs, deadline)
     asked_at_ms = now_ms()
     behind = []
     for topic_partition, position in positions.items():
@@ -92,6 +97,20 @@ def query_positions(
     found = fetch_record_times(client, [(leader, first) for _, leader, first in behind], deadline) if times else None
     waiting = frozenset(leader.topic_partition for _, leader, _ in behind)
     return LogsAtPositions(logs_now.logs, logs_now.topic_ids, waiting, found, asked_at_ms)
+
+
+def _move_hidden_ends(
+    client: KafkaClient,
+    positions: Mapping[TopicPartition, int],
+    logs: Mapping[TopicPartition, LogStatus],
+    deadline: Deadline,
+) -> None:
+    """Move the end of a log that an open transaction hides to a position after it: nothing is behind, nor was cut."""
+    after = {tp: Latest() for tp, position in positions.items() if (end := logs[tp].end) is not None and end < position}
+    found = list_offsets_now(client, after, deadline)[0] if after else {}
+    for topic_partition, end in found.items():
+        if end >= positions[topic_partition]:
+            logs[topic_partition].end = positions[topic_partition]
 
 
 def fetch_policies(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import OptionError
+from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.options import (
     OPTIONS,
     Scope,
@@ -25,6 +26,7 @@ _READS = frozenset({Scope.BATCH_READ, Scope.STREAM_READ})
 _WRITES = frozenset({Scope.BATCH_WRITE, Scope.STREAM_WRITE})
 _SUBSCRIPTIONS = ("subscribe", "subscribepattern", "assign")
 _WRITING = ("topic", "deliveryguarantee")
+_ISOLATION = "kafka.isolation.level"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Settings:
         write: the options of a writer; None without an option of writers only.
         topics: further topics.
         notes: the notes of the options for the user's log.
+        isolation_level: what counts as the end of a log, also without a subscription.
+        unused: the options of readers that were left out, because there is no subscription.
     """
 
     connection: ConnectionOptions
@@ -44,6 +48,8 @@ class Settings:
     write: WriteOptions | None = None
     topics: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    unused: tuple[str, ...] = ()
 
     def with_time(self, step_ms: float) -> Settings:
         """Return the settings with request timeouts of at most the time of a step."""
@@ -75,7 +81,8 @@ def with_prefixes(raw: Mapping[str, Any]) -> dict[str, Any]:
 def resolve_settings(raw: Mapping[str, Any], topics: tuple[str, ...] = ()) -> Settings:
     """Resolve the options of a reader, of a writer, or of both together.
 
-    Options of readers are left out for a writer, and the reverse. Unknown names are refused.
+    Options of readers are left out for a writer, and the reverse; the isolation level has a meaning without a
+    subscription, too. Unknown names are refused.
 
     Args:
         raw: options as Spark takes them; the prefix `kafka.` may be missing.
@@ -96,6 +103,13 @@ def resolve_settings(raw: Mapping[str, Any], topics: tuple[str, ...] = ()) -> Se
             read = parse_read_options(_without(given, _WRITES))
         except OptionError as error:
             problems |= _problems(error)
+    elif (level := _isolation_level(given)) is not None:
+        try:
+            read = parse_read_options(level)
+        except OptionError as error:
+            problems |= _problems(error)
+    isolation_level = IsolationLevel.READ_UNCOMMITTED if read is None else read.fetch.isolation_level
+    read = read if reads else None
     if writes:
         try:
             # Unknown names were refused with the options of the reader.
@@ -115,7 +129,21 @@ def resolve_settings(raw: Mapping[str, Any], topics: tuple[str, ...] = ()) -> Se
     found = read if read is not None else write
     only_connects = not reads and not any(name in names for name in _WRITING)
     notes = dict.fromkeys(note for each in (read, write) if each is not None for note in each.notes)
-    return Settings(found.connection, read, None if only_connects else write, topics, tuple(notes))
+    unused = () if reads else _of_readers_only(given)
+    return Settings(
+        found.connection, read, None if only_connects else write, topics, tuple(notes), isolation_level, unused
+    )
+
+
+def _isolation_level(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the isolation level as the options of a read that has no other ones; None if it is not set."""
+    found = {name: value for name, value in given.items() if name.strip().lower() == _ISOLATION}
+    return {"kafka.bootstrap.servers": "unused:1", "subscribe": "unused", **found} if found else None
+
+
+def _of_readers_only(given: Mapping[str, Any]) -> tuple[str, ...]:
+    kept = _without(given, _READS)
+    return tuple(name for name in given if name not in kept and name.strip().lower() != _ISOLATION)
 
 
 def _parse_write(given: Mapping[str, Any]) -> WriteOptions:

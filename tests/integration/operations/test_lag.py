@@ -12,6 +12,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from kafka import KafkaProducer
 
 from kit.administration import delete_records, delete_topics
 from kit.brokers.two_brokers import two_brokers
@@ -115,6 +116,54 @@ def test_topic_that_is_gone_or_recreated_is_told_and_the_others_are_measured(
     assert f"Topic '{gone}' does not exist" in states[gone].missing[0]
     assert states[other].state is LagState.RECREATED
     assert ids[other] in states[other].missing[0]
+
+
+def test_end_is_the_last_stable_offset_with_read_committed_and_nothing_behind_it_is_lost(
+    bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    """The isolation level counts with and without a subscription; a position after the stable end was not cut."""
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 2)
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"open-{topic}")
+    try:
+        producer.init_transactions()
+        producer.begin_transaction()
+        for _ in range(4):
+            producer.send(topic, b"open", partition=0).get(timeout=30)
+        for position, expected in (
+            (0, (LagState.KNOWN, 2, 2)),
+            (2, (LagState.KNOWN, 0, 2)),
+            (6, (LagState.KNOWN, 0, 6)),
+        ):
+            group = group_of(bootstrap_servers, {(topic, 0): position})
+            for more in ({}, {"subscribe": topic}):
+                options = {"bootstrap.servers": bootstrap_servers, "isolation.level": "read_committed", **more}
+                (found,) = lag(options, group=group).partitions
+                assert (found.state, found.records_behind, found.end) == expected
+            (found,) = lag({"bootstrap.servers": bootstrap_servers}, group=group).partitions
+            assert (found.records_behind, found.end) == (6 - position, 6)
+        beyond = group_of(bootstrap_servers, {(topic, 0): 7})
+        (found,) = lag(options, group=beyond).partitions
+        assert found.state is LagState.BEYOND_END
+        producer.abort_transaction()
+    finally:
+        producer.close()
+
+
+def test_options_of_readers_without_effect_are_named(
+    bootstrap_servers: str, make_topic: TopicMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, b"v", 0)])
+    options = {
+        "bootstrap.servers": bootstrap_servers,
+        "startingOffsets": "earliest",
+        "isolation.level": "read_committed",
+    }
+    report = lag(options, group=group_of(bootstrap_servers, {(topic, 0): 0}))
+    assert caplog.messages == ["Options of readers have no effect on the lag: 'startingOffsets'."]
+    lag(options, group=group_of(bootstrap_servers, {(topic, 0): 0}), before=report)
+    assert len(caplog.messages) == 1
 
 
 def test_large_record_batches_have_a_time_as_well(bootstrap_servers: str, make_topic: TopicMaker) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafka.errors import OptionError
+from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.operations.settings import resolve_settings, with_prefixes
 from pyspark_kafka.options import StreamReadOptions
 
@@ -35,6 +36,18 @@ def test_options_of_a_reader_and_a_writer_are_resolved_each_by_itself() -> None:
     assert found.read.max_offsets_per_trigger == 5
     assert found.write is not None
     assert (found.write.topic, found.write.producer.acks) == ("out", 1)
+
+
+def test_isolation_level_counts_without_a_subscription_and_other_options_of_readers_are_named() -> None:
+    found = resolve_settings({"bootstrap.servers": "a:1", "Isolation.Level": "read_committed", "startingOffsets": "x"})
+    assert (found.read, found.write) == (None, None)
+    assert (found.isolation_level, found.unused) == (IsolationLevel.READ_COMMITTED, ("startingOffsets",))
+    with_subscription = resolve_settings({**SERVERS, "subscribe": "t", "kafka.isolation.level": "read_committed"})
+    assert (with_subscription.isolation_level, with_subscription.unused) == (IsolationLevel.READ_COMMITTED, ())
+    assert resolve_settings(SERVERS).isolation_level is IsolationLevel.READ_UNCOMMITTED
+    for more in ({}, {"topic": "t"}):
+        with pytest.raises(OptionError, match=r"'kafka.isolation.level' .*must be one of"):
+            resolve_settings({**SERVERS, "kafka.isolation.level": "committed", **more})
 
 
 def test_a_streaming_exactly_once_writer_is_resolved_as_a_stream() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.operations.lag.compute import with_rates
 from pyspark_kafka.operations.lag.measure import measure_lag
 from pyspark_kafka.operations.lag.positions import (
@@ -22,9 +22,11 @@ from pyspark_kafka.operations.settings import resolve_settings
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from pyspark_kafka.model import IsolationLevel
     from pyspark_kafka.operations.lag.values import LagReport
-    from pyspark_kafka.operations.settings import Settings
     from pyspark_kafka.options import ConnectionOptions
+
+_LOG = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_S = 15.0
 
@@ -76,12 +78,16 @@ def lag(
             hint="Name one of checkpoint and group.",
         )
     settings = resolve_settings(options).with_time(timeout_s * 1000)
+    if settings.unused and before is None:
+        _LOG.warning(
+            "Options of readers have no effect on the lag: %s.", ", ".join(f"'{each}'" for each in settings.unused)
+        )
     report = look(
         settings.connection,
         str(group) if checkpoint is None else checkpoint_positions(checkpoint),
         topics,
         timeout_s=timeout_s,
-        isolation_level=isolation_of(settings),
+        isolation_level=settings.isolation_level,
         times=times,
     )
     return report if before is None else with_rates(report, before)
@@ -143,8 +149,3 @@ def only_topics(positions: LagPositions, topics: Collection[str] | None) -> LagP
             parameters={"origin": positions.origin},
         )
     return replace(positions, partitions=partitions, errors=errors)
-
-
-def isolation_of(settings: Settings) -> IsolationLevel:
-    """Return what counts as the end of a log for the query that the options are of."""
-    return IsolationLevel.READ_UNCOMMITTED if settings.read is None else settings.read.fetch.isolation_level

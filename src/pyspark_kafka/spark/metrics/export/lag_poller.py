@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.operations.lag.api import isolation_of
 from pyspark_kafka.operations.lag.compute import with_rates
 from pyspark_kafka.operations.lag.measure import measure_lag
 from pyspark_kafka.operations.lag.positions import LagPositions
@@ -170,7 +169,7 @@ class LagPoller:
     def _ask(self, positions: LagPositions) -> LagReport:
         deadline = Deadline(_LOOK_S * 1000)
         with borrow_client(self._settings.connection) as client:
-            return measure_lag(client, positions, deadline, isolation_level=isolation_of(self._settings))
+            return measure_lag(client, positions, deadline, isolation_level=self._settings.isolation_level)
 
     def _run(self) -> None:
         looked_at: set[str] = set()
