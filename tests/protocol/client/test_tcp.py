@@ -27,6 +27,18 @@ def test_small_requests_leave_at_once_and_dead_peers_are_found_by_the_system(buf
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
 
 
+def test_idle_connections_are_probed_before_the_network_forgets_them() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, connected(listener, -1, -1) as sock:
+        found = [
+            sock.getsockopt(socket.IPPROTO_TCP, option)
+            for name in ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
+            if (option := getattr(socket, name, None)) is not None
+        ]
+    assert found[0] == 60
+    # On systems that have them all, and after the options of the connection.
+    assert found[1:] in ([10, 3, 30_000], [10, 3])
+
+
 def buffers_of(sock: socket.socket) -> list[int]:
     return [sock.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_RCVBUF, socket.SO_SNDBUF)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 # An address without a response by then is waited for together with the next one (RFC 8305 recommends 250 ms).
 _HEAD_START_S = 0.25
+# An idle connection is probed after this time and is dead if some probes are not answered. Load balancers forget idle
+# connections after 60 s at the earliest, mostly after 240 s and more.
+_KEEP_IDLE_S = 60
+_KEEP_INTERVAL_S = 10
+_KEEP_PROBES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +196,7 @@ class _Race:
         if _is_granted(socket.SO_SNDBUF, self._options.send_buffer_bytes):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._options.send_buffer_bytes)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        _keep_alive(sock, self._options.request_timeout_ms)
 
     def _fail(self, address: Address, error: OSError, sock: socket.socket | None) -> None:
         if sock is not None:
@@ -198,6 +204,28 @@ class _Race:
         self._addresses.remove(address)
         self._failures.append(f"{address} ({error.strerror if isinstance(error, TimeoutError) else error})")
         self._last = error
+
+
+def _keep_alive(sock: socket.socket, timeout_ms: int) -> None:
+    """Keep the state of idle connections in firewalls and load balancers, and find out about connections that are dead.
+
+    Args:
+        sock: not connected yet.
+        timeout_ms: for how long what was sent may be without an acknowledgement of the other kernel.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # Not every system has each of them: TCP_KEEPALIVE is macOS's TCP_KEEPIDLE.
+    for name, value in (
+        ("TCP_KEEPIDLE", _KEEP_IDLE_S),
+        ("TCP_KEEPALIVE", _KEEP_IDLE_S),
+        ("TCP_KEEPINTVL", _KEEP_INTERVAL_S),
+        ("TCP_KEEPCNT", _KEEP_PROBES),
+        ("TCP_USER_TIMEOUT", timeout_ms),
+    ):
+        option = getattr(socket, name, None)
+        if option is not None:
+            with contextlib.suppress(OSError):  # a kernel that does not have it
+                sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 @functools.lru_cache(maxsize=16)
