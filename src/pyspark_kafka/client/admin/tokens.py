@@ -128,7 +128,9 @@ def _token(entry: TokenEntry) -> DelegationToken:
 
 def _call(client: KafkaClient, step: str, request: Any) -> Any:
     def attempt(deadline: Deadline) -> Any:
-        response, connection = client.any_broker.call(request, deadline)
+        # Not `any_broker.call`, which asks a second broker after some silence: there would be two tokens.
+        connection = client.any_broker.connect(deadline)
+        response = connection.call(request, deadline)
         if response.error_code != ErrorCode.NONE:
             raise broker_error(
                 response.error_code,
