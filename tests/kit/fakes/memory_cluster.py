@@ -20,6 +20,8 @@ from kit.fakes.logs import PartitionLog
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.net.errors import forgotten
+from pyspark_kafka.client.net.idleness import IDLE_S, doubt_after_s
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.produce.response import ProducePartitionResponse, ProduceResponse
 from pyspark_kafka.client.retry import Backoff
@@ -77,6 +79,9 @@ class FakeConnection:
         self.address = f"broker-{broker_id}:9092"
         self.closed = False
         self.session_is_old = False
+        self.doubt_at = float("inf")
+        self.has_begun = False
+        self.heard_at = cluster.clock.now
         self._answers: deque[tuple[float, Any]] = deque()
         self._hangs = False
 
@@ -84,6 +89,10 @@ class FakeConnection:
         assert timeout_ms > 0
         assert not self.session_is_old
         self._check_open()
+        if not self._answers:
+            self.doubt_at = self.cluster.clock.now + doubt_after_s(
+                self.cluster.clock.now - self.heard_at, was_lent=False
+            )
         version = min(max_version, self.cluster.produce_version)
         frame = b"".join(map(bytes, request.build(version, 7, "test")))
         assert len(frame) == struct.unpack_from(">i", frame)[0] + 4
@@ -112,7 +121,18 @@ class FakeConnection:
         if isinstance(answer, ConnectorError):
             self.closed = True
             raise answer
+        self.doubt_at, self.heard_at = float("inf"), self.cluster.clock.now
         return answer
+
+    @property
+    def was_idle(self) -> bool:
+        """Whether it was idle for so long that it is not trusted."""
+        return self.cluster.clock.now - self.heard_at >= IDLE_S
+
+    def give_up(self) -> ConnectorError:
+        """Close, as the real one does."""
+        self.closed = True
+        return forgotten(self.address, self.cluster.clock.now - self.heard_at)
 
     @property
     def session(self) -> str | None:
@@ -298,7 +318,8 @@ class MemoryCluster:
         assert not deadline.expired
         return self.cached_broker(broker_id)
 
-    def connect(self, dials: FakeDials, broker_id: int, deadline: Deadline) -> None:
+    def connect(self, dials: FakeDials, broker_id: int, deadline: Deadline, idle: FakeConnection | None = None) -> None:
+        assert idle is None
         node = self.find_broker(broker_id, deadline)
         dials.start(broker_id, node.host, node.port, deadline)
 

@@ -156,7 +156,8 @@ def test_late_response_is_taken_if_nobody_else_can_be_asked() -> None:
         cluster.script(MetadataRequest, late)
         threading.Timer(1.5, released.set).start()
         assert client.fetch_metadata(()).cluster_id == "fake"
-        assert len(cluster.requests(MetadataRequest)) == 2
+        # The last of them on a new connection: the network may have forgotten the one that was there.
+        assert len(cluster.requests(MetadataRequest)) == 3
 
 
 def test_first_broker_is_heard_when_the_second_one_cannot_be_reached() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.cluster.bootstrap import connect_to_any
+from pyspark_kafka.client.net.handshake import is_alive
 from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.errors import ConnectorError
 
@@ -56,14 +57,15 @@ class AnyBroker:
         Raises:
             ConnectorError: as `connect` and `Connection.call`.
         """
-        first = self.connect(deadline)
+        idle = self._connections.any_idle()
+        first = idle or self._open(deadline)
         respond_by = deadline.within(self._options.answer_timeout_ms)
         first.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
         if first.readable(min(hedge_after_s, respond_by.remaining_s())):
             return first.receive(respond_by), first
         second: Connection | None = None
         try:
-            second = self._connect_to_another(first, respond_by)
+            second = self._connect_to_another(first, respond_by, was_idle=idle is not None)
             if second is not None:
                 respond_by = deadline.within(self._options.answer_timeout_ms)
                 second.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
@@ -74,6 +76,8 @@ class AnyBroker:
             return first.receive(respond_by), first
         try:
             response, responded = _first_response([first, second], respond_by)
+            if responded is second and idle is not None and not first.has_begun:
+                first.give_up()
         finally:
             # The other response, if it still comes, is not needed.
             for connection in (first, second):
@@ -90,28 +94,36 @@ class AnyBroker:
             TransportError: no broker can be reached.
             AccessError: credentials refused.
         """
-        idle = self._connections.any_idle()
-        if idle is not None:
-            return idle
+        while (idle := self._connections.any_idle()) is not None:
+            if not idle.was_idle or is_alive(idle, deadline):
+                return idle
+        return self._open(deadline)
+
+    def _open(self, deadline: Deadline) -> Connection:
         opened = connect_to_any(self._options, deadline, self._connections.buffers, self._servers.search_order())
         if opened is None:
             raise RuntimeError("the search ends with a connection or an error")
         self._connections.keep_unnamed(opened)
         return opened
 
-    def _connect_to_another(self, silent: Connection, deadline: Deadline) -> Connection | None:
+    def _connect_to_another(self, silent: Connection, deadline: Deadline, *, was_idle: bool) -> Connection | None:
         """Return a connection to another broker than one that is silent; None if there is no other.
 
-        Also None as soon as there is something to read from the silent one.
+        If the silent connection was idle, the network may have forgotten it, and others that were idle for as long: a
+        new one is made then, to the same broker if there is no other. Also None as soon as there is something to read
+        from the silent one.
 
         Raises:
             TransportError: no other broker can be reached.
             AccessError: credentials refused.
         """
         idle = self._connections.any_idle()
-        if idle is not None:
+        if idle is not None and (not was_idle or idle.heard_at > silent.heard_at):
             return idle
-        servers = [server for server in self._servers.search_order() if server != (silent.host, silent.port)]
+        own = silent.host, silent.port
+        servers = [server for server in self._servers.search_order() if server != own]
+        if was_idle:
+            servers.append(own)
         if not servers:
             return None
         return connect_to_any(self._options, deadline, self._connections.buffers, servers, unless=silent)

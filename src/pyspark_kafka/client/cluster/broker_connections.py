@@ -108,6 +108,7 @@ class Connections:
         if connection.closed or connection.in_flight or len(idle) >= _IDLE_KEPT_PER_BROKER:
             connection.close()
         else:
+            connection.rest()
             idle.append(connection)
 
     def any_idle(self) -> Connection | None:

@@ -5,6 +5,7 @@ The callers decide what a response means, and what to do about a silent broker.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -64,7 +65,9 @@ class RequestFanout:
     """Requests to brokers, at most one to each broker at a time, none of which waits for another.
 
     Connections that are open are used at once; the others are made side by side. A response is received as it arrives:
-    a broker that stops in the middle of one holds up nobody. Each has `answer_timeout_ms` from when it was sent.
+    a broker that stops in the middle of one holds up nobody. Each has `answer_timeout_ms` from when it was sent. A
+    connection that was idle, and then brings nothing for a second or two, is replaced, and the request is sent again:
+    only for requests that change nothing.
 
     Runs on: driver and executor; `wait` blocks. Use as a context manager: connections are given back at its end, and
     those with a request in flight are closed.
@@ -156,7 +159,11 @@ class RequestFanout:
         done, self._failed = self._failed, []
         for broker_id, pending in list(self._pending.items()):
             connection, respond_by = pending.connection, pending.respond_by
-            if connection is None or respond_by is None or not (connection in readable or respond_by.expired):
+            if connection is None or respond_by is None:
+                continue
+            if not (connection in readable or respond_by.expired):
+                if connection.doubt_at <= time.monotonic() and not connection.has_begun:
+                    self._replace(broker_id, pending, connection)
                 continue
             try:
                 # Before the look at the clock: a response that is there counts, however late it is looked at.
@@ -173,10 +180,22 @@ class RequestFanout:
                 done.append(BrokerResponse(broker_id, connection.address, connection, response))
         return done
 
+    def _replace(self, broker_id: int, pending: _PendingRequest, silent: Connection) -> None:
+        """Connect again to a broker; its request is sent on the new connection."""
+        silent.give_up()
+        pending.connection = pending.respond_by = None
+        try:
+            self._client.connect(self._dials, broker_id, self._deadline)
+        except ConnectorError as error:
+            self._failed.append(self._fail(broker_id, error))
+
     def _wait(self, timeout_s: float) -> set[Connection]:
         """Wait for anything, send requests on new connections; return the connections with something to read."""
         connections = [each.connection for each in self._pending.values() if each.connection is not None]
         ends = [each.respond_by.remaining_s() for each in self._pending.values() if each.respond_by is not None]
+        doubt_at = min((each.doubt_at for each in connections if not each.has_begun), default=math.inf)
+        if doubt_at < math.inf:
+            ends.append(doubt_at - time.monotonic())
         others = [self._dials.fileno()] if len(self._dials) else []
         readable = set(wait_readable(connections, max(0.0, min([timeout_s, *ends])), others=others))
         for broker_id, outcome in self._dials.take():

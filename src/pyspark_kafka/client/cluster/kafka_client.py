@@ -25,7 +25,7 @@ from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
 from pyspark_kafka.client.cluster.metadata_request import request_metadata
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.dials import Dials
-from pyspark_kafka.client.net.handshake import open_connection
+from pyspark_kafka.client.net.handshake import is_alive, open_connection
 from pyspark_kafka.client.retry import Backoff, retrying
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, TransportError
@@ -225,6 +225,9 @@ class KafkaClient:
         # First: the metadata may make the unnamed connection this broker's.
         node = self.find_broker(broker_id, deadline)
         connection = self.connections.usable_shared(broker_id)
+        if connection is not None and not connection.in_flight and connection.was_idle:
+            # What is sent on it may be for once only.
+            connection = connection if is_alive(connection, deadline) else None
         if connection is None:
             try:
                 connection = open_connection(
@@ -239,14 +242,20 @@ class KafkaClient:
         """Return what connects to several brokers side by side, by broker id; the caller closes it."""
         return Dials(self.options, self.connections.buffers)
 
-    def connect(self, dials: Dials[int], broker_id: int, deadline: Deadline) -> None:
+    def connect(self, dials: Dials[int], broker_id: int, deadline: Deadline, idle: Connection | None = None) -> None:
         """Begin to connect to a broker of which no connection is idle, or to repeat the login of one that is.
+
+        Args:
+            dials: where it is done.
+            broker_id: the broker.
+            deadline: for all of it.
+            idle: a connection to it that may be dead, to be used if it is not.
 
         Raises:
             TransportError: the broker is not a member (condition BROKER_UNKNOWN), or no broker can be reached.
         """
         node = self.find_broker(broker_id, deadline)
-        old = self.connections.take_old(broker_id)
+        old = idle or self.connections.take_old(broker_id)
         if old is not None and (old.host, old.port) != (node.host, node.port):
             old.close()
             old = None

@@ -365,7 +365,7 @@ class Fetcher:
         wake_in_s = step.time - self._clock()
         if until is not None:
             wake_in_s = min(wake_in_s, until.remaining_s())
-        lane = self._lanes.wait(progress, self._response_ms, wake_in_s)
+        lane = self._lanes.wait(progress, self._response_ms, wake_in_s, self._fetch.max_wait_ms / 1000)
         if lane is not None:
             self._receive(lane, progress)
         return lane is not None and not lane.in_flight
@@ -374,6 +374,8 @@ class Fetcher:
         if lane.connection is None or lane.deadline is None:
             raise RuntimeError("no request is in flight")
         try:
+            if lane.connection.doubt_at < math.inf and lane.is_forgotten(self._fetch.max_wait_ms / 1000):
+                raise lane.connection.give_up()
             response: FetchResponse | None = lane.connection.receive(lane.deadline, stall_s=_STALL_S, reuse=True)
             if response is None:
                 # Stopped in the middle: the others have their turn until there is more of it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,13 @@ class FetchLane:
     in_flight: bool = False
     deadline: Deadline | None = None
     heard_at: float = -math.inf
+
+    def is_forgotten(self, held_s: float) -> bool:
+        """Whether the connection was idle and brings nothing, though brokers hold a request for this time at most."""
+        connection = self.connection
+        if connection is None or connection.doubt_at + held_s > time.monotonic() or connection.has_begun:
+            return False
+        return not connection.readable(0.0)
 
     def give_back(self, client: KafkaClient) -> None:
         """Let others use the connection; if it still owes a response, it is closed."""
@@ -162,16 +170,18 @@ class FetchLanes:
             if not lane.in_flight:
                 lane.give_back(self._client)
 
-    def wait(self, progress: Deadline, response_ms: float, wake_in_s: float) -> FetchLane | None:
+    def wait(self, progress: Deadline, response_ms: float, wake_in_s: float, held_s: float) -> FetchLane | None:
         """Wait until a lane has a response to receive, or has waited for too long, which receiving reports.
 
         Args:
             progress: of the whole wait.
             response_ms: the longest wait for one response.
             wake_in_s: when there is something else to do; infinite if there is not.
+            held_s: how long brokers may hold a request.
 
         Returns:
-            The lane with the oldest request that can be received from; None when it is time for something else.
+            The lane with the oldest request that can be received from, or one whose connection may be forgotten; None
+            when it is time for something else.
         """
         in_flight = self._in_flight
         dialing = self.connecting
@@ -181,15 +191,22 @@ class FetchLanes:
             return None
         timeout_s = min(wake_in_s, progress.remaining_s())
         connections: list[Connection] = []
+        doubt_at = math.inf
         for lane in in_flight:
             if lane.deadline is None:
                 lane.deadline = progress.within(response_ms)
             timeout_s = min(timeout_s, lane.deadline.remaining_s())
             if lane.connection is not None:
                 connections.append(lane.connection)
+                if lane.connection.doubt_at + held_s < doubt_at and not lane.connection.has_begun:
+                    doubt_at = lane.connection.doubt_at + held_s
+        if doubt_at < math.inf:
+            timeout_s = min(timeout_s, doubt_at - time.monotonic())
         others = [self._dials.fileno()] if dialing else []
         readable = wait_readable(connections, max(0.0, timeout_s), others=others)
         for lane in in_flight:
             if lane.connection in readable or (lane.deadline is not None and lane.deadline.expired):
                 return lane
+        if doubt_at < math.inf:
+            return next((lane for lane in in_flight if lane.is_forgotten(held_s)), None)
         return None

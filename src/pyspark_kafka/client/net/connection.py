@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net import trace
 from pyspark_kafka.client.net.buffers import FrameBuffers
-from pyspark_kafka.client.net.errors import closed_by_broker, lost, session_ended, session_not_renewed, silent
+from pyspark_kafka.client.net.errors import (
+    closed_by_broker,
+    forgotten,
+    lost,
+    session_ended,
+    session_not_renewed,
+    silent,
+)
 from pyspark_kafka.client.net.frame_stream import NOT_YET, EndOfStreamError, FrameStream
+from pyspark_kafka.client.net.idleness import IDLE_S, IDLE_TIMES, doubt_after_s
 from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.client.stalls import contact_of
 from pyspark_kafka.client.tls.handshake import first_read_failed
@@ -66,6 +74,8 @@ class Connection:
         versions: what the broker offers.
         session: for how long the login counts; None if it does not end, or there was none.
         renew: logs in again, on this connection; None without a login.
+        doubt_at: when silence means that the network has forgotten the connection, which `give_up` tells; infinite if a
+            response came since it was idle. Seconds of the monotonic clock, brokers' own waits not included.
     """
 
     def __init__(
@@ -83,6 +93,9 @@ class Connection:
         self._in_flight: deque[_SentRequest] = deque()
         self._correlation_id = 0
         self._responses = 0
+        self.doubt_at = math.inf
+        self._heard_at = time.monotonic()
+        self._was_lent = False
         self._contact = contact_of(options.bootstrap_servers)
         self._buffers = buffers if buffers is not None else FrameBuffers()
 
@@ -128,9 +141,41 @@ class Connection:
             return False
         return self._is_silent()
 
+    @property
+    def heard_at(self) -> float:
+        """When the last response arrived, or else when it was opened."""
+        return self._heard_at
+
+    @property
+    def was_idle(self) -> bool:
+        """Whether it was idle for so long that the network may have forgotten it; nothing is in flight."""
+        return time.monotonic() - self._heard_at >= IDLE_S
+
+    def rest(self) -> None:
+        """Note that its user has no use for it now."""
+        self._was_lent = True
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a part of the next response has arrived."""
+        return self._stream is not None and self._stream.has_begun
+
+    def give_up(self) -> TransportError:
+        """Close, because of silence after an idle time; return why.
+
+        Connections of this cluster that were idle for as long are not used again.
+        """
+        IDLE_TIMES.note_forgotten(self._options, self._heard_at)
+        idle_s = (self._in_flight[0].sent_at if self._in_flight else time.monotonic()) - self._heard_at
+        error = forgotten(self.address, idle_s)
+        if self._in_flight:
+            self._fail(error, self._in_flight[0])
+        self.close()
+        return error
+
     def _is_silent(self) -> bool:
-        """Whether it is open and has nothing to read, with nothing in flight."""
-        if self._stream is None or self._in_flight:
+        """Whether it is open, was not idle for too long, and has nothing to read, with nothing in flight."""
+        if self._stream is None or self._in_flight or not IDLE_TIMES.allow(self._options, self._heard_at):
             return False
         # Readable with nothing in flight: the end of the stream, or bytes nobody asked for.
         return not self.readable(0.0)
@@ -212,6 +257,9 @@ class Connection:
         flexible = flexible and request.API_KEY != _API_VERSIONS_KEY
         header = self._correlation_id.to_bytes(4, "big") + (b"\0" if flexible else b"")
         began, traced = time.monotonic(), trace.is_on()
+        if not self._in_flight:
+            self.doubt_at = began + doubt_after_s(began - self._heard_at, was_lent=self._was_lent)
+            self._was_lent = False
         sent = _SentRequest(self._correlation_id, request.name, version, header, decode, began, traced)
         budget_ms = self._options.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
@@ -322,7 +370,9 @@ class Connection:
             raise
         self._in_flight.popleft()
         self._responses += 1
-        self._contact.address, self._contact.at = self.address, time.monotonic()
+        self.doubt_at = math.inf
+        self._heard_at = time.monotonic()
+        self._contact.address, self._contact.at = self.address, self._heard_at
         if sent.traced:
             self._trace_response(trace.WireStep.RECEIVED, sent, size=len(frame))
         try:

@@ -95,8 +95,8 @@ class Dials(Generic[_Key]):
             host: the broker's name.
             port: the broker's port.
             deadline: for all of it, the wait for a free thread included.
-            old: a connection there whose login is to be repeated, instead of a new connection if that succeeds. It is
-                the caller's no more.
+            old: a connection there whose login is to be repeated, or that was idle and may be dead, instead of a new
+                connection if it can be used. It is the caller's no more.
         """
         self._wake_pair()
         dial = _Dial(key, host, port, deadline, old)

@@ -23,6 +23,18 @@ def lost(address: str, when: str, cause: OSError | None) -> TransportError:
     )
 
 
+def forgotten(address: str, idle_s: float) -> TransportError:
+    """Build the error for a connection that was idle, and then brought no response."""
+    return TransportError(
+        f"The connection to {address} was idle for {idle_s:.0f} s, and then no response came. It was replaced: a "
+        "firewall or load balancer may have forgotten it.",
+        condition="CONNECTION_FORGOTTEN",
+        hint="Set kafka.connections.max.idle.ms below the idle time of the network.",
+        retriable=True,
+        parameters={"broker": address, "idle_ms": int(idle_s * 1000)},
+    )
+
+
 def silent(address: str, request: str, deadline: Deadline, security_protocol: str) -> DeadlineError:
     """Build the error for a server that sends no response to the first request.
 

@@ -122,6 +122,11 @@ class FrameStream:
                 self.sock.setblocking(False)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a part of the next frame has arrived."""
+        return self._frame is not None or self._arrived > 0
+
+    @property
     def progress(self) -> str:
         """How much has arrived of the frame, or of its size, as a clause."""
         size = _SIZE_BYTES if self._frame is None else len(self._frame)

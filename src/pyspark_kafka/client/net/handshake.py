@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.login.exchange import authenticate
 from pyspark_kafka.client.net import trace
 from pyspark_kafka.client.net.connection import Connection, address_of
+from pyspark_kafka.client.net.idleness import SILENT_S
 from pyspark_kafka.client.net.login_session import AcceptedLogins, LoginSession
 from pyspark_kafka.client.net.tcp import connect, resolve
 from pyspark_kafka.client.tls.contexts import tls_context
@@ -133,7 +134,7 @@ def renew_or_open(
     buffers: FrameBuffers | None = None,
     watch: Watch | None = None,
 ) -> Connection:
-    """Log in again on a connection whose session is old; if that fails, close it and open another.
+    """Log in again on a connection whose session is old, or see that an idle one is alive; else open another.
 
     Brokers refuse to change the user of a connection, and some do not support a second login: a new connection tells
     whether the credentials are good.
@@ -152,7 +153,11 @@ def renew_or_open(
     try:
         if watch is not None:
             watch(old.open_socket())
-        _log_in(old, options, deadline.within(options.connect_timeout_ms))
+        if old.session_is_old and not old.was_idle:
+            _log_in(old, options, deadline.within(options.connect_timeout_ms))
+        elif old.session_is_old or not is_alive(old, deadline):
+            old.close()
+            return open_connection(old.host, old.port, options, deadline, buffers=buffers, watch=watch)
     except ConnectorError:
         old.close()
         return open_connection(old.host, old.port, options, deadline, buffers=buffers, watch=watch)
@@ -177,6 +182,25 @@ def _log_in(connection: Connection, options: ConnectionOptions, deadline: Deadli
         raise explained from error
     _ACCEPTED.note(known_as)
     connection.session = LoginSession.of(lifetime_ms, began_at)
+
+
+def is_alive(idle: Connection, deadline: Deadline) -> bool:
+    """Return whether a broker still responds on a connection that was idle; if it does not, the connection is closed.
+
+    For requests that must not be sent twice: nothing but a question for versions is sent.
+
+    Runs on: driver and executor; blocks for a round trip, at most 1 s.
+    """
+    try:
+        request = ApiVersionsRequest(client_software_name=_CLIENT_NAME, client_software_version=__version__)
+        idle.send(request, timeout_ms=SILENT_S * 1000)
+        if idle.readable(min(SILENT_S, deadline.remaining_s())):
+            idle.receive(deadline.within(SILENT_S * 1000))
+            return True
+        idle.give_up()
+    except ConnectorError:
+        idle.close()
+    return False
 
 
 def negotiate_versions(connection: Connection, deadline: Deadline) -> ApiVersions:

@@ -57,7 +57,6 @@ NO_EFFECT_PROPERTIES: tuple[Option, ...] = (
     *_no_effect("all addresses of a host are tried", "client.dns.lookup"),
     *_no_effect(
         "connections are opened when they are needed, with the delays of kafka.retry.backoff.ms",
-        "connections.max.idle.ms",
         "reconnect.backoff.ms",
         "reconnect.backoff.max.ms",
         "socket.connection.setup.timeout.max.ms",

@@ -99,6 +99,16 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
         unit="ms",
     ),
     _shared(
+        "kafka.connections.max.idle.ms",
+        "A connection that was idle for longer is replaced before its next request: firewalls and load balancers "
+        "forget idle connections silently. -1 sets no limit.",
+        parity="540000 by default there",
+        field="connection.max_idle_ms",
+        parse=scalars.whole_number(-1, scalars.INT32_MAX, "milliseconds"),
+        kind=_NUMBER,
+        unit="ms",
+    ),
+    _shared(
         "kafka.metadata.max.age.ms",
         "The maximum age of information about brokers and partitions before it is requested again. A continuous query "
         "with `subscribePattern` looks for new topics at the same interval, a micro-batch query at each micro-batch.",

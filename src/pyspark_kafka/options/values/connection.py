@@ -30,6 +30,8 @@ class ConnectionOptions:
         api_timeout_ms: deadline of a whole step, such as an offset look-up, retries included.
         retry_backoff_ms: initial delay before a failed request is retried; doubles after each failure.
         retry_backoff_max_ms: upper bound of that delay; at least `retry_backoff_ms`.
+        metadata_max_age_ms: the age of what is known of brokers and partitions, after which it is asked again.
+        max_idle_ms: a connection that was idle for longer is not used again; negative for no limit.
         learned_servers: addresses of brokers that were learned elsewhere, tried after the bootstrap servers. Options
             that differ only in them are equal: it is the same cluster.
     """
@@ -47,6 +49,8 @@ class ConnectionOptions:
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     metadata_max_age_ms: int = 300_000
+    # Below 240 s, after which Azure's load balancers forget a connection, and below the 600 s of brokers.
+    max_idle_ms: int = 180_000
     receive_buffer_bytes: int = 4 * _MIB
     send_buffer_bytes: int = 128 * _KIB
     learned_servers: tuple[tuple[str, int], ...] = field(default=(), compare=False, repr=False)

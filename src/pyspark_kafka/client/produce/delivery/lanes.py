@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -47,6 +48,7 @@ class ProduceLane:
         requests: in flight, oldest first; brokers respond in this order.
         throttled_until: nothing is sent before (KIP-219).
         heard_at: when the last response arrived.
+        used_at: when a request was sent last; there need be no response to it.
         looked_at: when others were asked who leads what was sent here.
     """
 
@@ -55,6 +57,7 @@ class ProduceLane:
     requests: deque[InFlightRequest] = field(default_factory=deque)
     throttled_until: float = 0.0
     heard_at: float = 0.0
+    used_at: float = 0.0
     looked_at: float = 0.0
 
     @property
@@ -65,6 +68,12 @@ class ProduceLane:
         """
         silent_since = max(self.requests[0].sent_at, self.heard_at, self.throttled_until)
         return max(silent_since + _SILENT_S, self.looked_at + _LOOK_AGAIN_S)
+
+    @property
+    def doubt_at(self) -> float:
+        """When silence means that the connection was idle and is forgotten; infinite if it does not."""
+        at = self.connection.doubt_at
+        return math.inf if at < math.inf and self.connection.has_begun else at
 
     def silent_s(self, now: float) -> float:
         """Return for how many seconds no response has arrived; there are requests in flight."""
@@ -84,14 +93,16 @@ class ProduceLanes:
 
     Args:
         client: the cluster; not used by anyone else meanwhile.
+        proves: whether a connection that was idle is used only after a response: what is sent must not be sent twice.
 
     Attributes:
         by_broker: the open lanes.
         connecting: how many connections are being made.
     """
 
-    def __init__(self, client: KafkaClient) -> None:
+    def __init__(self, client: KafkaClient, *, proves: bool = False) -> None:
         self._client = client
+        self._proves = proves
         self.by_broker: dict[int, ProduceLane] = {}
         self._dials = client.dials()
         self.connecting = 0
@@ -114,8 +125,8 @@ class ProduceLanes:
         if broker_id in self._dials:
             return None
         connection = self._client.connections.take_idle(broker_id)
-        if connection is None:
-            self._client.connect(self._dials, broker_id, deadline)
+        if connection is None or (self._proves and connection.was_idle):
+            self._client.connect(self._dials, broker_id, deadline, connection)
             self.connecting = len(self._dials)
             return None
         return self._add(broker_id, connection)

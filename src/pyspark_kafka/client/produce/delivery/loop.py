@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.net.idleness import IDLE_S
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.delivery.failures import Failures
 from pyspark_kafka.client.produce.delivery.lanes import InFlightRequest, ProduceLanes
@@ -48,7 +49,7 @@ class DeliveryLoop:
 
     def __init__(self, parts: DeliveryParts) -> None:
         self._parts, self._state, self._clock = parts, parts.state, parts.clock
-        self.lanes = ProduceLanes(parts.client)
+        self.lanes = ProduceLanes(parts.client, proves=not parts.mode.idempotent)
         self._failures = Failures(parts, self.lanes)
         most = parts.options.max_request_size // 2
         self._worth_a_request = most if parts.bulk else min(_WORTH_A_REQUEST_BYTES, most)
@@ -187,6 +188,10 @@ class DeliveryLoop:
                 return False  # they are responded to first, then the login is repeated
             self.lanes.rest(lane)
             lane = None
+        if lane is not None and not lane.requests and 0.0 < lane.used_at < now - IDLE_S:
+            # It is used again if it is not dead.
+            self.lanes.rest(lane)
+            lane = None
         taken: list[ProducerBatch] = []
         size = 0
         for batch in batches:
@@ -227,6 +232,7 @@ class DeliveryLoop:
             self._parts.options.acks, self._parts.options.request_timeout_ms, entries, self._transactional_id
         )
         lane.requests.append(InFlightRequest(sent, ends_at, now))
+        lane.used_at = now
         try:
             timeout_ms = max(1.0, (ends_at - now) * 1000)
             lane.connection.send(frame, max_version=self._max_version, timeout_ms=timeout_ms)
@@ -274,7 +280,7 @@ class DeliveryLoop:
                 later look at the clock it would be no reason to wake.
         """
         listening = [lane for lane in self.lanes.by_broker.values() if lane.requests]
-        until = [min(lane.ends_at, lane.look_at) for lane in listening]
+        until = [min(lane.ends_at, lane.look_at, lane.doubt_at) for lane in listening]
         until += [lane.throttled_until for lane in self.lanes.by_broker.values() if lane.throttled_until > now]
         pause = self._state.next_attempt_at(now)
         if pause is not None:

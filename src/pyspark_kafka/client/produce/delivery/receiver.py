@@ -76,6 +76,10 @@ class Receiver:
                     lane, timeout.error(f"Waiting for {lane.connection.address} to acknowledge a write")
                 )
                 heard = True
+            elif lane.doubt_at <= now and self._parts.mode.idempotent:
+                # Under the same sequences: what the broker has after all is not stored twice.
+                self._failures.lose(lane, lane.connection.give_up())
+                heard = True
             elif leaves and lane.look_at <= now:
                 silent.append(lane)
         return (bool(silent) and self._leave(silent)) or heard
