@@ -150,7 +150,8 @@ def _reader(column: ColumnFormat, registry: SchemaRegistry | None) -> _FormatRea
     if column.format not in WITH_SCHEMA:
         return _OneDecoder(_plain_decoder(column.format))
     if column.format == "json":
-        return _OneDecoder(JsonDecoder(column.arrow_type, time_patterns(column.timestamp_format, column.date_format)))
+        times = time_patterns(column.timestamp_format, column.date_format)
+        return _OneDecoder(JsonDecoder(column.arrow_type, times, column.documents))
     if column.schema is None:
         raise ValueError(f"a column in {column.format} has no schema")
     if column.format == "avro":

@@ -21,6 +21,10 @@ def spark_has(given: pa.DataType) -> pa.DataType:
         return pa.map_(spark_has(given.key_type), pa.field("value", spark_has(given.item_type)))
     if pa.types.is_time(given):
         return pa.int64()
+    if pa.types.is_string_view(given):
+        return pa.string()
+    if pa.types.is_decimal256(given):
+        return pa.decimal128(given.precision, given.scale)
     if pa.types.is_timestamp(given):
         return pa.timestamp("us", "UTC") if given.tz else pa.timestamp("us")
     if pa.types.is_duration(given):

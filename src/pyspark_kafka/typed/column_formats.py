@@ -57,8 +57,10 @@ def json_column(
         SchemaError: they are not a struct, or have a map whose keys are not texts.
         OptionError: a pattern of times cannot be used.
     """
+    from pyspark_kafka.formats.json.document_parts import has_parts  # noqa: PLC0415 - of one format
+
     if not pa.types.is_struct(columns):
-        raise _no_column(side, f"a document is read as a struct, and the schema is one of {columns}")
+        raise _no_column(side, f"a document is read as a struct, and the schema is one of {spark_has(columns)}")
     path = _other_keys(columns, side)
     if path:
         raise _no_column(side, f"the keys of map '{path}' are not strings; keys in JSON are strings")
@@ -73,7 +75,25 @@ def json_column(
         schema,
         timestamp_format=options.timestamp_format,
         date_format=options.date_format,
+        documents=columns if has_parts(columns) else None,
     )
+
+
+def open_documents(schema: RegisteredSchema | None) -> pa.DataType | None:
+    """Return the type of documents whose open parts are written from their texts; None if there are none.
+
+    Runs on: driver.
+
+    Raises:
+        SchemaError: the schema cannot be used.
+    """
+    if schema is None:
+        return None
+    from pyspark_kafka.formats.json.document_parts import has_parts  # noqa: PLC0415 - of one format
+    from pyspark_kafka.formats.json.json_schema import parse_json_schema  # noqa: PLC0415 - as above
+
+    documents = parse_json_schema(schema.text, schema.references, open_parts=True)
+    return documents if has_parts(documents) else None
 
 
 def column_of_schema(
@@ -99,7 +119,8 @@ def column_of_schema(
     if options.format == "json":
         from pyspark_kafka.formats.json.json_schema import parse_json_schema  # noqa: PLC0415 - of one format
 
-        return json_column(side, options, parse_json_schema(schema.text, schema.references), schema)
+        documents = parse_json_schema(schema.text, schema.references, open_parts=options.open_parts == "text")
+        return json_column(side, options, documents, schema)
     if options.format == "avro":
         from pyspark_kafka.formats.avro.by_schema import read_schema  # noqa: PLC0415 - of one format
         from pyspark_kafka.formats.avro.columns import build_column  # noqa: PLC0415 - of one format

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.formats.column_decoder import DecodedColumn
     from pyspark_kafka.typed.value_plans import ValuePlan
-    from pyspark_kafka.typed.values import Framing, OnBad, ValueFormat
+    from pyspark_kafka.typed.values import Framing, OnBad, OpenParts, ValueFormat
 
 _BYTES = ("binary", "string")
 # The types of the other column, key or value. `void` has no bytes to lose.
@@ -208,6 +208,7 @@ def decode_column(  # noqa: D417
     recursive_field_max_depth: int | None = None,
     timestamp_format: str | None = None,
     date_format: str | None = None,
+    open_parts: OpenParts | None = None,
     is_key: bool = False,
     on_bad: OnBad = "raise",
     corrupt_column: str | None = None,
@@ -267,6 +268,7 @@ def decode_column(  # noqa: D417
         recursive_field_max_depth=recursive_field_max_depth,
         timestamp_format=timestamp_format,
         date_format=date_format,
+        open_parts=open_parts,
     )
     # Raises here if the schema cannot be used, not in each task.
     plan.decoder(is_key=is_key)
@@ -287,6 +289,7 @@ def encode_column(  # noqa: D417
     schema_version: int | None = None,
     timestamp_format: str | None = None,
     date_format: str | None = None,
+    open_parts: OpenParts | None = None,
 ) -> ColumnEncoding:
     """Return a function for `mapInArrow` that encodes a column of structs as values.
 
@@ -317,6 +320,7 @@ def encode_column(  # noqa: D417
         schema_version=schema_version,
         timestamp_format=timestamp_format,
         date_format=date_format,
+        open_parts=open_parts,
     )
     return ColumnEncoding(name, into or name, plan)
 

@@ -13,6 +13,7 @@ from pyspark_kafka.errors import OptionError, SchemaError
 from pyspark_kafka.formats.column_format import WITH_SCHEMA, ColumnFormat, TypedFormat
 from pyspark_kafka.formats.schemas import RegisteredSchema
 from pyspark_kafka.options import FormatOptions, parse_batch_read_options
+from pyspark_kafka.typed.column_formats import open_documents
 from pyspark_kafka.typed.spark_json import type_json
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def plan_values(
     recursive_field_max_depth: int | None = None,
     timestamp_format: str | None = None,
     date_format: str | None = None,
+    open_parts: str | None = None,
 ) -> ValuePlan:
     """Plan how values are decoded; see `decode`."""
     from pyspark_kafka.typed.read_formats import plan_read  # noqa: PLC0415 - not for encoding
@@ -92,6 +94,7 @@ def plan_values(
         "recursiveFieldMaxDepth": recursive_field_max_depth,
         "timestampFormat": timestamp_format,
         "dateFormat": date_format,
+        "openParts": open_parts,
     }
     named = {**{f"value{name}": value for name, value in given.items()}, **beside}
     options = {name: str(value) for name, value in named.items() if value is not None}
@@ -118,6 +121,7 @@ def plan_encoding(
     schema_version: int | None,
     timestamp_format: str | None = None,
     date_format: str | None = None,
+    open_parts: str | None = None,
 ) -> ValuePlan:
     """Plan how values are encoded; see `encode`. The type of the column is not known yet: it is null."""
     check_format(value_format)
@@ -140,7 +144,19 @@ def plan_encoding(
         framing = "none" if found is None or found.schema_id is None else _default_framing(reached, found.schema_id)
     if value_format != "json" and (timestamp_format, date_format) != (None, None):
         raise not_valid("value_format", value_format, "'json' with timestamp_format or date_format")
-    column = ColumnFormat(value_format, framing, pa.null(), found, message, timestamp_format, date_format)  # type: ignore[arg-type]
+    if open_parts not in (None, "error", "text") or (value_format != "json" and open_parts is not None):
+        raise not_valid("open_parts", open_parts, "'error' or 'text', with 'json'")
+    documents = open_documents(found) if open_parts == "text" else None
+    column = ColumnFormat(
+        value_format,  # type: ignore[arg-type] # it was compared
+        framing,
+        pa.null(),
+        found,
+        message,
+        timestamp_format,
+        date_format,
+        documents,
+    )
     return ValuePlan(column, None)
 
 

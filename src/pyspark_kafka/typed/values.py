@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ValueFormat: TypeAlias = TypedFormat
 Framing: TypeAlias = Literal["none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue"]
+OpenParts: TypeAlias = Literal["error", "text"]
 OnBad: TypeAlias = Literal["raise", "null"]
 
 
@@ -36,6 +37,7 @@ def decode(
     recursive_field_max_depth: int | None = None,
     timestamp_format: str | None = None,
     date_format: str | None = None,
+    open_parts: OpenParts | None = None,
     headers: pa.Array | None = None,
     is_key: bool = False,
     on_bad: OnBad = "raise",
@@ -50,8 +52,8 @@ def decode(
     ```
 
     Arguments have the meaning of the source's options `valueFormat`, `valueSchema`, `valueFraming`, `valueMessage`,
-    `valueSubject`, `valueSchemaVersion`, `recursiveFieldMaxDepth`, `timestampFormat` and `dateFormat`, and errors name
-    these.
+    `valueSubject`, `valueSchemaVersion`, `recursiveFieldMaxDepth`, `timestampFormat`, `dateFormat` and `openParts`, and
+    errors name these.
 
     Runs on: any process; needs neither Kafka nor Spark. Blocks on the registry, if there is one, and on the compiler of
     Protobuf, if the schema is the text of a `.proto` file. Each call plans again: for many arrays of the same kind
@@ -73,6 +75,7 @@ def decode(
             is an error.
         timestamp_format: the pattern of fields of type TIMESTAMP, of JSON; None: as without the option.
         date_format: the pattern of fields of type DATE, of JSON.
+        open_parts: what parts of a JSON Schema without a type of a column are; None: an error.
         headers: the headers of the records, with the wire formats `confluentHeader` and `confluentDual`.
         is_key: whether they are keys, with these wire formats.
         on_bad: the handling of values that cannot be read. `raise`: an error. `null`: their rows are null, and `bad`
@@ -101,6 +104,7 @@ def decode(
         recursive_field_max_depth=recursive_field_max_depth,
         timestamp_format=timestamp_format,
         date_format=date_format,
+        open_parts=open_parts,
     )
     decoded = plan.decoder(is_key=is_key).decode(as_bytes(values), headers)
     if decoded.bad and on_bad == "raise":
@@ -122,6 +126,7 @@ def encode(
     schema_version: int | None = None,
     timestamp_format: str | None = None,
     date_format: str | None = None,
+    open_parts: OpenParts | None = None,
 ) -> pa.Array:
     """Return a column as values of a format.
 
@@ -142,6 +147,7 @@ def encode(
         schema_version: its version; None: the latest.
         timestamp_format: see `decode`.
         date_format: see `decode`.
+        open_parts: see `decode`.
 
     Returns:
         A binary array with a row for each of the column.
@@ -165,6 +171,7 @@ def encode(
         schema_version=schema_version,
         timestamp_format=timestamp_format,
         date_format=date_format,
+        open_parts=open_parts,
     )
     return plan.encoder(array.type).encode(array)
 

@@ -238,6 +238,14 @@ class _Side:
         framing = self._options.framing or ("none" if self._registry is None else "confluent")
         if self._options.format not in WITH_SCHEMA:
             framing = "none"
+        documents = None
+        if self._options.open_parts == "text" and self._options.format == "json":
+            from pyspark_kafka.typed.column_formats import open_documents  # noqa: PLC0415 - of one case
+
+            try:
+                documents = open_documents(schema)
+            except SchemaError as error:
+                raise self._located(error, schema) from error
         column = ColumnFormat(
             self._options.format,  # type: ignore[arg-type] # only typed sides are written
             framing,
@@ -246,6 +254,7 @@ class _Side:
             self._options.message,
             self._options.timestamp_format,
             self._options.date_format,
+            documents,
         )
         # The id may not be known yet.
         unframed = framing if schema is not None and schema.schema_id is not None else "none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -285,6 +286,19 @@ def test_schema_that_is_no_column_is_refused(name: str, schema: str, expected: s
         value_type(name, schema)
     assert caught.value.condition == "SCHEMA_INVALID"
     assert expected in str(caught.value)
+
+
+OPEN = json.dumps({"properties": {"a": {}, "l": {"items": {"type": ["string", "integer"]}}, "b": {"type": "integer"}}})
+
+
+def test_open_parts_are_strings_of_their_text_also_among_fewer_fields() -> None:
+    plan = plan_read(of_values("json", OPEN, open_parts="text"), "t")
+    whole = pa.struct([("a", pa.string()), ("l", pa.list_(pa.field("element", pa.string()))), ("b", pa.int64())])
+    assert plan.value is not None
+    assert plan.value.arrow_type == whole
+    fewer = pickle.loads(pickle.dumps(plan.narrow(pa.schema([("value", pa.struct([("l", whole.field("l").type)]))]))))  # noqa: S301
+    decoded = ColumnDecoder(fewer.value, None).decode(pa.array([b'{"a":[],"l":["x",{"y":1}]}']))
+    assert decoded.column.to_pylist() == [{"l": ['"x"', '{"y":1}']}]
 
 
 @pytest.mark.parametrize(("name", "kind"), [("avro", "AVRO"), ("json", "JSON"), ("protobuf", "PROTOBUF")])

@@ -276,6 +276,19 @@ def test_a_column_that_does_not_fit_the_schema_of_json_is_named(schema: str, tex
         without_registry(FormatOptions("json", schema=schema))
 
 
+def test_texts_of_open_parts_fit_if_that_is_wanted() -> None:
+    schema = json.dumps({"properties": {"a": {"type": "object"}, "b": {"type": "string"}}})
+    kind = pa.struct([("a", pa.string()), ("b", pa.string())])
+    found = without_registry(FormatOptions("json", schema=schema, open_parts="text"), kind).value
+    assert found is not None
+    row = pa.array([{"a": '{"x": 1}', "b": "y"}], kind)
+    assert ColumnEncoder(found).encode(row).to_pylist() == [b'{"a":{"x": 1},"b":"y"}']
+    with pytest.raises(SchemaError, match="Column 'a' has the type string"):
+        without_registry(FormatOptions("json", schema=schema), kind)
+    with pytest.raises(SchemaError, match="column 'value' of the DataFrame cannot be written in json: The JSON Schema"):
+        without_registry(FormatOptions("json", schema='{"properties": {"a": 5}}', open_parts="text"), kind)
+
+
 def test_columns_of_sql_are_no_schema_of_a_registry() -> None:
     with pytest.raises(OptionError, match="Option 'valueSchema' names columns, which a registry cannot have"):
         plan(options(FormatOptions("json", "confluent", "a BIGINT, b STRING")), MemoryRegistry())

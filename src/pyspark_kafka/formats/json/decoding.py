@@ -14,8 +14,11 @@ from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.formats.bounds import TOO_MANY_CELLS, cell_budget
 from pyspark_kafka.formats.json.cells import cell_counter, may_have_many, widest_item
 from pyspark_kafka.formats.json.decimals import find_suspects, has_decimals, rewrite_numbers
+from pyspark_kafka.formats.json.document_parts import parts_to_read
 from pyspark_kafka.formats.json.documents import (
+    NOT_JSON,
     NOT_UTF8,
+    TOO_DEEP,
     SyntaxCheck,
     find_lost_numbers,
     find_misread_decimal,
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark_kafka.formats.bounds import SizeBudget
+    from pyspark_kafka.formats.json.document_parts import DocumentPart
     from pyspark_kafka.formats.json.time_patterns import TimePatterns
 
 # Text that is read at a time: it bounds memory, and keeps offsets within 32 bits.
@@ -61,12 +65,16 @@ class JsonDecoder:
         arrow_type: what `decode` returns.
     """
 
-    def __init__(self, arrow_type: pa.StructType, times: TimePatterns = NO_PATTERNS) -> None:
+    def __init__(
+        self, arrow_type: pa.StructType, times: TimePatterns = NO_PATTERNS, documents: pa.DataType | None = None
+    ) -> None:
         """Read values as structs of a type, whose fields are all nullable.
 
         Args:
             arrow_type: the type.
             times: how times and dates are written.
+            documents: the type of a JSON Schema, with the parts that are read as their text, and Connect's decimals;
+                None: there are none.
 
         Raises:
             SchemaError: a type that JSON cannot be read as.
@@ -85,6 +93,7 @@ class JsonDecoder:
         self._schema = pa.schema([pa.field(name, self._read_type)])
         self._read_json = _reader()
         self._syntax = SyntaxCheck()
+        self._parts = None if documents is None else parts_to_read(documents, self.arrow_type)
         self._widest = widest_item(self._read_type)
         self._count_cells = cell_counter(self._read_type)
 
@@ -112,6 +121,9 @@ class JsonDecoder:
                 texts: list[bytes | None] = chunk.to_pylist()
                 if skipped:
                     texts = [None if text is None else text[skipped:] for text in texts]
+                if self._parts is not None:
+                    texts = self._with_parts(self._parts, texts, at + start, bad)
+                    chunk = pa.array(texts, pa.large_binary())
                 suspects = _rewrite_numbers(texts, find_suspects(chunk)) if self._has_decimals else []
                 columns.append(self._decode_chunk(texts, at + start, bad, suspects, budget))
         column = concat_parts(columns, self._read_type)
@@ -120,6 +132,24 @@ class JsonDecoder:
         if self._has_texts:
             column = self._texts.read(column, self.arrow_type, bad)
         return refuse_lost_times(DecodedValues(column, sorted(bad, key=lambda each: each.row)))
+
+    def _with_parts(
+        self, parts: DocumentPart, texts: list[bytes | None], start: int, bad: list[BadValue]
+    ) -> list[bytes | None]:
+        """Change the parts of values that are well-formed, and note the others as bad values."""
+        for row, fault in self._syntax.find_malformed(texts).items():
+            bad.append(BadValue(start + row, Reason.DECODE_FAILED, fault))
+            texts[row] = None
+        changed: list[bytes | None] = []
+        for row, text in enumerate(texts):
+            try:
+                changed.append(None if text is None else parts.rewrite(text))
+            except (ValueError, RecursionError) as error:
+                fault = NOT_UTF8 if isinstance(error, UnicodeDecodeError) else NOT_JSON
+                fault = TOO_DEEP if isinstance(error, RecursionError) else fault
+                bad.append(BadValue(start + row, Reason.DECODE_FAILED, fault))
+                changed.append(None)
+        return changed
 
     def _decode_chunk(
         self, texts: list[bytes | None], start: int, bad: list[BadValue], suspects: Sequence[int], budget: SizeBudget

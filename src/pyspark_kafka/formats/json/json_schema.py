@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyspark_kafka.errors import SchemaError
+from pyspark_kafka.formats.json.document_parts import JSON_TEXT, connect_decimal
 from pyspark_kafka.formats.json.schema_documents import (
     NEWEST_DRAFT,
     LostReference,
@@ -34,10 +35,12 @@ _MAX_PARTS = 20_000
 _MAX_NAME_BYTES = 4 << 20
 _FORMATS = {"date-time": pa.timestamp("us", "UTC"), "date": pa.date32()}
 _NULL = "null"
+_CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_MAX_SCALE, _MAX_SCALE_DIGITS = 38, 9
 _MAX_PATH = 1000
 
 
-def parse_json_schema(text: str, references: Sequence[NamedSchema] = ()) -> pa.DataType:
+def parse_json_schema(text: str, references: Sequence[NamedSchema] = (), *, open_parts: bool = False) -> pa.DataType:
     """Return the type that documents of a schema are read as. All its parts are nullable.
 
     | Schema | Column |
@@ -50,6 +53,8 @@ def parse_json_schema(text: str, references: Sequence[NamedSchema] = ()) -> pa.D
     | a list of types, `oneOf` or `anyOf` with null | the other one |
     | `allOf` of objects, and what is beside a `$ref` | struct of all their properties |
     | `enum`, `const` without a type | the type of the values |
+    | number with Kafka Connect's name of decimals | `document_parts.connect_decimal` |
+    | with `open_parts`, any other part | `document_parts.JSON_TEXT` |
 
     Where `$schema` names draft 7 or an earlier one, what is beside a `$ref` means nothing.
 
@@ -58,6 +63,8 @@ def parse_json_schema(text: str, references: Sequence[NamedSchema] = ()) -> pa.D
     Args:
         text: the schema.
         references: schemas that `$ref` names, by their names or by their `$id`.
+        open_parts: whether a part of any type, of one of several types, or that holds itself, is the text of the part;
+            otherwise it is an error.
 
     Raises:
         SchemaError: it is not a JSON Schema, too large or too deep, or a part of it is not a column: the text has its
@@ -74,7 +81,7 @@ def parse_json_schema(text: str, references: Sequence[NamedSchema] = ()) -> pa.D
         raise _invalid(f"it has {size} characters, more than {_MAX_BYTES}")
     documents = {each.name: _load(each.text, f"its reference '{each.name}'") for each in references}
     try:
-        return _SchemaReader(_load(text, "it"), documents).read()
+        return _SchemaReader(_load(text, "it"), documents, open_parts=open_parts).read()
     except RecursionError as error:
         raise _invalid(f"it nests more than {_MAX_DEPTH} types") from error
     except ValueError as error:
@@ -115,7 +122,7 @@ class _SchemaPart:
 
     def behind(self, key: str, resource: SchemaResource) -> _SchemaPart:
         if key in self.within:
-            raise self.fault("holds itself, which the type of a column cannot")
+            raise _OpenPartError("holds itself, which the type of a column cannot")
         if len(self.within) >= 2 * _MAX_DEPTH:
             raise _invalid(f"it nests more than {_MAX_DEPTH} types")
         return _SchemaPart(resource, self.path, self.depth, (*self.within, key))
@@ -124,11 +131,16 @@ class _SchemaPart:
         return _invalid(f"{_named(self.path)} {reason}")
 
 
+class _OpenPartError(Exception):
+    """A part of a schema that no type of a column is; the text is the reason."""
+
+
 class _SchemaReader:
     """Reads one schema."""
 
-    def __init__(self, root: Any, references: dict[str, Any]) -> None:
+    def __init__(self, root: Any, references: dict[str, Any], *, open_parts: bool) -> None:
         self._documents = SchemaDocuments(root, references)
+        self._open_parts = open_parts
         self._parts = 0
         self._name_bytes = 0
 
@@ -137,11 +149,28 @@ class _SchemaReader:
         return self._type(root.root, _SchemaPart(root))
 
     def _type(self, schema: Any, place: _SchemaPart) -> pa.DataType:
+        try:
+            return self._column_type(schema, place)
+        except _OpenPartError as error:
+            return self._open(str(error), place)
+
+    def _open(self, reason: str, place: _SchemaPart) -> pa.DataType:
+        if self._open_parts:
+            return JSON_TEXT
+        raise _invalid(
+            f"{_named(place.path)} {reason}",
+            "Set 'openParts' to text to have such parts as strings with their JSON; or change the schema; or set "
+            "'valueSchema' to the columns to read, such as id BIGINT, name STRING.",
+        )
+
+    def _column_type(self, schema: Any, place: _SchemaPart) -> pa.DataType:
         self._parts += 1
         if self._parts > _MAX_PARTS:
             raise _invalid(f"it has more than {_MAX_PARTS} parts")
+        if schema is True:
+            raise _OpenPartError("may be anything")
         if not isinstance(schema, dict):
-            raise place.fault("may be anything" if schema is True else "has no schema")
+            raise place.fault("has no schema")
         place = place.entered(schema)
         if "$ref" in schema:
             beside = _without(schema, "$ref")
@@ -150,7 +179,7 @@ class _SchemaReader:
             return self._referred(schema["$ref"], place)
         for name in ("$dynamicRef", "$recursiveRef"):
             if name in schema:
-                raise place.fault(f"has a {name}, which may lead to several types")
+                raise _OpenPartError(f"has a {name}, which may lead to several types")
         said = [name for name in ("oneOf", "anyOf") if has_types(schema.get(name))]
         if said and (len(said) > 1 or schema.keys() & {"properties", "allOf"}):
             # Each says some of the members.
@@ -173,6 +202,8 @@ class _SchemaReader:
         if name == "string":
             encoded = schema.get("contentEncoding") == "base64" or schema.get("connect.type") == "bytes"
             return pa.binary() if encoded else _FORMATS.get(str(schema.get("format")), pa.string())
+        if name in ("number", "integer") and _is_connect_decimal(schema):
+            return _connect_decimal(schema, place)
         simple = {"integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(), _NULL: pa.null()}
         if name not in simple:
             raise place.fault(f"has the type '{name[:40]}', which JSON Schema does not have")
@@ -187,7 +218,9 @@ class _SchemaReader:
         others += list(patterns.values()) if isinstance(patterns, dict) else []
         values = [each for each in others if isinstance(each, dict) and each]
         if not values:
-            raise place.fault("is an object without properties, whose members may be anything")
+            if schema.get("additionalProperties") is False and not patterns:
+                return pa.struct([])
+            raise _OpenPartError("is an object without properties, whose members may be anything")
         inner = place.inner(f"{place.path}[]")
         return pa.map_(pa.string(), pa.field("value", self._same([self._type(each, inner) for each in values], inner)))
 
@@ -212,7 +245,7 @@ class _SchemaReader:
         elif isinstance(items, dict):
             each_type = self._type(items, inner)
         else:
-            raise place.fault("is an array without items, which may be anything")
+            raise _OpenPartError("is an array without items, which may be anything")
         return pa.list_(pa.field("element", each_type))
 
     def _one_of(self, schema: dict[str, Any], branches: list[Any], place: _SchemaPart) -> pa.DataType:
@@ -227,7 +260,7 @@ class _SchemaReader:
             return distinct[0]
         if set(distinct) == {pa.int64(), pa.float64()}:
             return pa.float64()
-        raise place.fault(f"may be one of {len(distinct)} types, which one column cannot")
+        return self._open(f"may be one of {len(distinct)} types, which one column cannot", place)
 
     def _all_of(self, schema: dict[str, Any], place: _SchemaPart) -> pa.DataType:
         parts = schema["allOf"]
@@ -280,26 +313,44 @@ def _one_type(schema: dict[str, Any], place: _SchemaPart) -> str:
         if len(others) == 2 and "integer" in others and "number" in others:
             return "number"
         if len(others) > 1 or not isinstance(others[0], str):
-            raise place.fault("may be one of several types, which one column cannot")
+            raise _OpenPartError("may be one of several types, which one column cannot")
         return others[0]
     if "enum" in schema or "const" in schema:
         values = schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")]
-        return _type_of_values(values, place)
+        return _type_of_values(values)
     if "properties" in schema or "additionalProperties" in schema or "patternProperties" in schema:
         return "object"
     if "items" in schema or "prefixItems" in schema:
         return "array"
-    raise place.fault("has no type, so it may be anything")
+    raise _OpenPartError("has no type, so it may be anything")
 
 
-def _type_of_values(values: list[Any], place: _SchemaPart) -> str:
+def _type_of_values(values: list[Any]) -> str:
     names = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): _NULL}
     found = {names.get(type(each), "") for each in values} - {_NULL}
     if found == {"integer", "number"}:
         return "number"
     if len(found) > 1 or "" in found:
-        raise place.fault("is one of values of several types, which one column cannot be")
+        raise _OpenPartError("is one of values of several types, which one column cannot be")
     return found.pop() if found else _NULL
+
+
+def _is_connect_decimal(schema: dict[str, Any]) -> bool:
+    return schema.get("title") == _CONNECT_DECIMAL or schema.get("connect.type") == "bytes"
+
+
+def _connect_decimal(schema: dict[str, Any], place: _SchemaPart) -> pa.DataType:
+    """Return the type of a decimal of Connect's JsonSchemaConverter, whose values are Base64 or numbers.
+
+    Source: JsonSchemaData of confluentinc/schema-registry; which of both is an option of the converter.
+    """
+    parameters = schema.get("connect.parameters")
+    scale = str(parameters.get("scale", "")) if isinstance(parameters, dict) else ""
+    if not scale.lstrip("-").isdecimal() or len(scale) > _MAX_SCALE_DIGITS:
+        raise place.fault("is a decimal of Kafka Connect without a scale among its connect.parameters")
+    if not 0 <= int(scale) <= _MAX_SCALE:
+        raise place.fault(f"is a decimal of Kafka Connect with the scale {scale}, which no column has")
+    return connect_decimal(int(scale))
 
 
 def _with_type(branch: Any, around: dict[str, Any]) -> Any:
@@ -314,10 +365,13 @@ def _named(path: str) -> str:
     return f"column '{shown}'" if path else "the document"
 
 
-def _invalid(reason: str) -> SchemaError:
+def _invalid(
+    reason: str,
+    hint: str = "Change the schema; or set 'valueSchema' to the columns to read, such as id BIGINT, name STRING.",
+) -> SchemaError:
     return SchemaError(
         f"The JSON Schema cannot be used: {reason}. Nothing was read.",
         condition="SCHEMA_INVALID",
-        hint="Change the schema; or set 'valueSchema' to the columns to read, such as id BIGINT, name STRING.",
+        hint=hint,
         parameters={"reason": reason},
     )

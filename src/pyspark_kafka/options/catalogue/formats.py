@@ -104,6 +104,19 @@ _TIME_OPTIONS = tuple(
     )
 )
 
+_OPEN_PARTS = Option(
+    "openParts",
+    "What a part of a JSON Schema is that no type of a column is: of any type, of one of several types, or one that "
+    "holds itself; of keys and values. `error`: `load()` or the write fails. `text`: a string that holds the JSON of "
+    "the part; a write refuses a text that is not JSON.",
+    parity=OURS,
+    resolved_by="formats",
+    parse=scalars.words("error", "text"),
+    kind="`error`, `text`",
+    default_doc="`error`",
+    scopes=EVERYWHERE,
+)
+
 _READ_OPTIONS = (
     Option(
         "mode",
@@ -177,6 +190,7 @@ FORMAT_OPTIONS: tuple[Option, ...] = (
     *_of_side("value"),
     *_of_side("key"),
     *_TIME_OPTIONS,
+    _OPEN_PARTS,
     *_READ_OPTIONS,
     *_WRITE_OPTIONS,
 )

@@ -22,7 +22,9 @@ _URL, _REGION = "schema.registry.url", "schema.registry.region"
 _CORRUPT = "columnNameOfCorruptRecord"
 _DEPTH = "recursiveFieldMaxDepth"
 _TIMES = ("timestampFormat", "dateFormat")
-_OF_READS = (*_TIMES, "mode", _CORRUPT, "includeSchemaId", "maxCorruptRatio", _DEPTH)
+_PARTS = "openParts"
+_OF_JSON = {**dict.fromkeys(_TIMES, "times in JSON"), _PARTS: "parts of a JSON Schema"}
+_OF_READS = (*_OF_JSON, "mode", _CORRUPT, "includeSchemaId", "maxCorruptRatio", _DEPTH)
 _COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 _COLUMNS_OF_IDS = ("key_schema_id", "value_schema_id")
 
@@ -96,7 +98,7 @@ def resolve_typed_write(options: Collector) -> TypedWriteOptions | None:
     """
     resolved = _resolve_sides(options, options["topic"], reading=False)
     if resolved is None:
-        _refuse_without_format(options, (*_TIMES, "autoRegisterSchemas"))
+        _refuse_without_format(options, (*_OF_JSON, "autoRegisterSchemas"))
         return None
     register: bool = options["autoRegisterSchemas"]
     if register and resolved["registry"] is None:
@@ -150,10 +152,10 @@ def _resolve_sides(options: Collector, topic: str | None, *, reading: bool) -> d
         )
         registry = None
     if not any(side.format == "json" for side in sides.values()):
-        for name in filter(options.attempted, _TIMES):
+        for name in filter(options.attempted, _OF_JSON):
             options.report(
                 "OPTION_CONFLICT",
-                f"Option '{name}' is given, but neither keys nor values are json: it is about times in JSON.",
+                f"Option '{name}' is given, but neither keys nor values are json: it is about {_OF_JSON[name]}.",
                 f"Remove '{name}', or set 'valueFormat' or 'keyFormat' to json.",
                 name,
             )
@@ -208,6 +210,7 @@ def _resolve_side(options: Collector, side: str, name: str, context: _Context) -
         message=options[f"{side}Message"],
         timestamp_format=options["timestampFormat"] if name == "json" else None,
         date_format=options["dateFormat"] if name == "json" else None,
+        open_parts=(options[_PARTS] or "error") if name == "json" else "error",
     )
 
 

@@ -12,6 +12,7 @@ FormatName: TypeAlias = Literal[
     "binary", "string", "uuid", "short", "integer", "long", "float", "double", "json", "avro", "protobuf"
 ]
 FramingName: TypeAlias = Literal["none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue"]
+OpenParts: TypeAlias = Literal["error", "text"]
 CorruptMode: TypeAlias = Literal["FAILFAST", "PERMISSIVE", "DROPMALFORMED"]
 
 
@@ -28,6 +29,8 @@ class FormatOptions:
         message: the full name of the message in a schema of Protobuf; None: its first.
         timestamp_format: the pattern of times in JSON; None: as RFC 3339 has them.
         date_format: the pattern of dates in JSON; None: as RFC 3339 has them.
+        open_parts: what parts of a JSON Schema without a type of a column are: an error, or a string that holds their
+            text.
     """
 
     format: FormatName = "binary"
@@ -38,6 +41,7 @@ class FormatOptions:
     message: str | None = None
     timestamp_format: str | None = None
     date_format: str | None = None
+    open_parts: OpenParts = "error"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.formats.column_decoder import DecodedColumn
     from pyspark_kafka.typed.value_plans import ValuePlan
-    from pyspark_kafka.typed.values import Framing, ValueFormat
+    from pyspark_kafka.typed.values import Framing, OpenParts, ValueFormat
 
 OnBadValue: TypeAlias = Literal["raise", "null", "explain"]
 
@@ -42,6 +42,7 @@ def decode_udf(  # noqa: D417
     recursive_field_max_depth: int | None = None,
     timestamp_format: str | None = None,
     date_format: str | None = None,
+    open_parts: OpenParts | None = None,
     is_key: bool = False,
     on_bad: OnBadValue = "raise",
 ) -> Callable[..., Column]:
@@ -89,6 +90,7 @@ def decode_udf(  # noqa: D417
         recursive_field_max_depth=recursive_field_max_depth,
         timestamp_format=timestamp_format,
         date_format=date_format,
+        open_parts=open_parts,
     )
     # Raises here if the schema cannot be used, not in each task.
     plan.decoder(is_key=is_key)
@@ -108,6 +110,7 @@ def encode_udf(
     schema_version: int | None = None,
     timestamp_format: str | None = None,
     date_format: str | None = None,
+    open_parts: OpenParts | None = None,
 ) -> Callable[..., Column]:
     """Return a function that encodes a column as values, as `decode_udf`, the other way.
 
@@ -132,6 +135,7 @@ def encode_udf(
         schema_version=schema_version,
         timestamp_format=timestamp_format,
         date_format=date_format,
+        open_parts=open_parts,
     )
     return _udf(f"encode_{value_format}", ArrayEncoding(plan), pa.binary())
 

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import math
 import sys
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 
 from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.formats.json.decoding import JsonDecoder
+from pyspark_kafka.formats.json.document_parts import JSON_TEXT
 from pyspark_kafka.formats.spark_schema.ddl import parse_ddl
 from pyspark_kafka.formats.values import BadValue, Reason
 
@@ -25,6 +27,25 @@ def rows(kind: pa.DataType, *texts: bytes | None) -> Any:
     assert found.bad == []
     assert found.column.type == kind
     return found.column.to_pylist()
+
+
+def test_base64_of_digits_is_a_number_to_a_decimal() -> None:
+    """As docs/guides/debezium.md warns."""
+    assert rows(pa.struct([("q", pa.decimal128(9, 2))]), b'{"q":"1234"}') == [{"q": Decimal(1234)}]
+
+
+def test_documents_are_bad_as_without_parts_that_are_read_as_text() -> None:
+    kind = pa.struct([("x", pa.string()), ("a", pa.int64())])
+    texts = [b'{"x":[1}', b'{"x":"\xff"}', b'{"x":{},"a":"z"}', b"[]", b'{"x":{"y":1},"a":1}', None]
+    decoder = JsonDecoder(kind, documents=pa.struct([("x", JSON_TEXT), ("a", pa.int64())]))
+    found = decoder.decode(pa.array([b"--" + each if each else None for each in texts], pa.binary()), 2)
+    assert found.bad == [
+        BadValue(0, Reason.DECODE_FAILED, "it is not JSON: fault at byte 7"),
+        BadValue(1, Reason.DECODE_FAILED, "it is not UTF-8"),
+        BadValue(2, Reason.TYPE_MISMATCH, "the value of field 'a' has another type"),
+        BadValue(3, Reason.DECODE_FAILED, "it is not a JSON object"),
+    ]
+    assert found.column.to_pylist() == [None, None, None, None, {"x": '{"y":1}', "a": 1}, None]
 
 
 def test_fields_are_read_skipped_and_null() -> None:
@@ -64,6 +85,7 @@ def test_types_have_their_forms() -> None:
         (b"[1]", Reason.DECODE_FAILED, "it is not a JSON object"),
         (b'"secret"', Reason.DECODE_FAILED, "it is not a JSON object"),
         (b'{"s":"\xff"}', Reason.DECODE_FAILED, "it is not UTF-8"),
+        (b'\xef\xbb\xbf{"a":1}', Reason.DECODE_FAILED, "it begins with a byte order mark"),
         (b'{"q":' + b"[" * 100_000, Reason.DECODE_FAILED, "it is nested too deeply"),
         (b'{"a":"secret"}', Reason.TYPE_MISMATCH, "the value of field 'a' has another type"),
         (b'{"s":1}', Reason.TYPE_MISMATCH, "the value of field 's' has another type"),

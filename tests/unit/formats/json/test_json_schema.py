@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.formats.json.decoding import JsonDecoder
+from pyspark_kafka.formats.json.document_parts import JSON_TEXT, connect_decimal
 from pyspark_kafka.formats.json.json_schema import parse_json_schema
 from pyspark_kafka.formats.schemas import NamedSchema
 
@@ -150,7 +151,6 @@ def test_references_are_not_fetched() -> None:
         ({"properties": {"a": True}}, "column 'a' may be anything"),
         ({"properties": {"a": 5}}, "column 'a' has no schema"),
         ({"properties": {"a": {"type": "object"}}}, "column 'a' is an object without properties"),
-        ({"properties": {"a": {"type": "object", "additionalProperties": False}}}, "column 'a' is an object without"),
         ({"properties": {"a": {"type": "array"}}}, "column 'a' is an array without items"),
         ({"properties": {"a": {"items": {"type": ["string", "integer"]}}}}, "column 'a[]' may be one of several types"),
         ({"properties": {"a": {"items": [STRING, INTEGER]}}}, "column 'a[]' may be one of 2 types"),
@@ -174,6 +174,75 @@ def test_references_are_not_fetched() -> None:
 )  # fmt: skip
 def test_schema_that_is_no_column_is_refused_with_its_path(schema: Any, expected: str) -> None:
     assert f"The JSON Schema cannot be used: {expected}" in refused(schema) or expected in refused(schema)
+
+
+CONNECT = {"title": "org.apache.kafka.connect.data.Decimal", "connect.type": "bytes"}
+
+
+def connect(scale: Any, kind: Any = "number") -> dict[str, Any]:
+    return {"type": kind, **CONNECT, "connect.parameters": {"scale": scale}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        connect("2"),
+        connect(2),
+        connect("2", ["null", "number"]),
+        {"oneOf": [NULL, connect("2")]},
+        {**connect("2"), "title": "price"},
+        {"type": "number", "title": CONNECT["title"], "connect.parameters": {"scale": "2"}},
+    ],
+)
+def test_decimal_of_connect_is_one_of_its_scale(schema: Any) -> None:
+    assert column(schema) == connect_decimal(2)
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "number", **CONNECT}, "column 'a' is a decimal of Kafka Connect without a scale"),
+        (connect("two"), "column 'a' is a decimal of Kafka Connect without a scale"),
+        (connect("127"), "column 'a' is a decimal of Kafka Connect with the scale 127, which no column has"),
+        (connect("-1"), "column 'a' is a decimal of Kafka Connect with the scale -1, which no column has"),
+    ],
+)
+def test_decimal_of_connect_without_a_scale_of_columns_is_refused(schema: Any, expected: str) -> None:
+    assert expected in refused({"properties": {"a": schema}})
+    with pytest.raises(SchemaError):
+        parse_json_schema(json.dumps({"properties": {"a": schema}}), open_parts=True)
+
+
+def test_object_without_members_is_an_empty_struct() -> None:
+    assert column({"type": "object", "additionalProperties": False}) == pa.struct([])
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({}, JSON_TEXT),
+        (True, JSON_TEXT),
+        ({"type": "object"}, JSON_TEXT),
+        ({"type": "array"}, JSON_TEXT),
+        ({"type": ["string", "integer", "null"]}, JSON_TEXT),
+        ({"enum": ["a", 1]}, JSON_TEXT),
+        ({"anyOf": [STRING, {"items": INTEGER}]}, JSON_TEXT),
+        ({"oneOf": [NULL, {"type": "object"}]}, JSON_TEXT),
+        ({"anyOf": [STRING, {}]}, JSON_TEXT),
+        ({"items": {"type": "object"}}, pa.list_(pa.field("element", JSON_TEXT))),
+        ({"items": [STRING, INTEGER]}, pa.list_(pa.field("element", JSON_TEXT))),
+        ({"additionalProperties": {"type": ["string", "integer"]}}, pa.map_(pa.string(), JSON_TEXT)),
+        ({"properties": {"b": {}, "c": INTEGER}}, pa.struct([("b", JSON_TEXT), ("c", pa.int64())])),
+        ({"properties": {"b": STRING}, "oneOf": [{"properties": {"c": STRING}}, {"type": "object"}]}, JSON_TEXT),
+        ({"$ref": "#"}, pa.struct([("a", JSON_TEXT)])),
+    ],
+    ids=str,
+)
+def test_open_part_is_its_text_if_that_is_wanted(schema: Any, expected: pa.DataType) -> None:
+    found = parse_json_schema(json.dumps({"type": "object", "properties": {"a": schema}}), open_parts=True)
+    assert found.field("a").type == expected
+    if schema != {"$ref": "#"}:
+        assert "Set 'openParts' to text" in refused({"properties": {"a": schema}})
 
 
 def test_reference_that_is_no_json_is_named() -> None:

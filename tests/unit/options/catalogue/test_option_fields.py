@@ -62,6 +62,7 @@ RESOLVED_FIELDS = {
                 "message",
                 "timestamp_format",
                 "date_format",
+                "open_parts",
             )
         ],
         "formats",

@@ -130,6 +130,18 @@ def test_records_within_themselves_are_read_as_deep_as_keys_or_values_in_avro_sa
     assert (of_values.recursive_field_max_depth, of_keys.recursive_field_max_depth) == (3, 15)
 
 
+def test_open_parts_are_what_documents_of_json_say() -> None:
+    typed = read(**JSON, keyFormat="avro", keySchema='"long"', openParts="TEXT")
+    assert typed is not None
+    assert (typed.value.open_parts, typed.key.open_parts) == ("text", "error")
+    written = write(**JSON, openParts="text")
+    assert written is not None
+    assert written.value.open_parts == "text"
+    assert read(**JSON) == read(**JSON, openParts="error")
+    with pytest.raises(OptionError, match="Option 'openParts' must"):
+        read(**JSON, openParts="any")
+
+
 def test_latest_is_the_version_if_none_is_given() -> None:
     latest = read(valueFormat="avro", valueSchemaVersion="LATEST", **URL)
     assert latest == read(valueFormat="avro", **URL)
@@ -158,6 +170,11 @@ def test_latest_is_the_version_if_none_is_given() -> None:
         ({"columnNameOfCorruptRecord": "Offset", "mode": "PERMISSIVE", **JSON}, "is 'Offset', which is another column"),
         ({"maxCorruptRatio": "0.1", **JSON}, "'maxCorruptRatio' is given, but 'mode' is FAILFAST"),
         ({"recursiveFieldMaxDepth": "2", **JSON}, "'recursiveFieldMaxDepth' is given, but neither keys nor values are"),
+        (
+            {"openParts": "text", **AVRO},
+            "'openParts' is given, but neither keys nor values are json: it is about parts",
+        ),
+        ({"openParts": "text"}, "'openParts' is given, but keys and values are bytes"),
         ({"recursiveFieldMaxDepth": "2"}, "'recursiveFieldMaxDepth' is given, but keys and values are bytes"),
         (URL, "'schema.registry.url' is given, but neither keys nor values have a format with a schema"),
         ({**URL, "keyFormat": "string"}, "'schema.registry.url' is given, but neither keys nor values have a format"),
@@ -195,6 +212,7 @@ def test_the_subject_must_be_named_if_topics_are_several(subscription: dict[str,
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
+        ({"openParts": "text"}, "'openParts' is given, but keys and values are bytes"),
         ({"autoRegisterSchemas": "true"}, "'autoRegisterSchemas' is given, but keys and values are bytes"),
         ({**AVRO, "autoRegisterSchemas": "true"}, "'schema.registry.url' must be set with 'autoRegisterSchemas'"),
         ({**JSON, "valueFraming": "confluent"}, "'schema.registry.url' must be set with 'valueFraming' confluent"),
