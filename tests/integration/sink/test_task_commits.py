@@ -35,6 +35,7 @@ from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.commit_marker import MarkerFinding, lost_places
 from pyspark_kafka.sink.driver import task_commit_calls
+from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
 from pyspark_kafka.sink.driver.tasks_exactly_once import (
@@ -143,6 +144,55 @@ def test_batch_that_runs_again_after_its_commit_writes_nothing(query: Query, cli
     query.job().commit(0, [attempt(query.plan(), b"other", b"rows")])
     assert query.visible() == [b"a"]
     assert not query.is_held_back(client)
+
+
+@pytest.mark.parametrize("point", ["next batch", "same batch"])
+def test_decision_that_a_broker_cut_off_does_not_show_keeps_its_transactions(
+    query: Query, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    query.log(0)
+    messages = [attempt(query.plan(), b"a")]
+    monkeypatch.setattr(BrokerTaskCommitCalls, "commit_tasks", raiser(RuntimeError("killed")))
+    with pytest.raises(RuntimeError, match="killed"):
+        query.job().commit(0, messages)
+    monkeypatch.undo()
+    if point == "next batch":
+        query.log(1)
+
+    def stale(reader: MarkerReader, *_: Any) -> None:
+        reader._read_to[reader._topic.partition_of(query.sink_id)] = 0
+
+    monkeypatch.setattr(MarkerReader, "read", stale)
+    with pytest.raises(DeliveryError, match=r"SINK_TAKEN_OVER.*was cut off from the others"):
+        query.plan()
+    monkeypatch.undo()
+    query.plan()
+    assert query.visible() == [b"a"]
+
+
+def test_batch_is_not_decided_after_one_that_a_broker_cut_off_does_not_show(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query.log(0)
+    query.job().commit(0, [attempt(query.plan(), b"a")])
+    messages = [attempt(query.plan(), b"again")]
+    real = MarkerReader.read
+    looks: list[Any] = []
+
+    def stale(reader: MarkerReader, key: str, query_id: str | None = None) -> Any:
+        found = real(reader, key, query_id)
+        looks.append(found)
+        if len(looks) > 1:
+            return found
+        reader._read_to[reader._topic.partition_of(key)] = 0
+        return None
+
+    monkeypatch.setattr(MarkerReader, "read", stale)
+    with pytest.raises(DeliveryError, match=r"SINK_TAKEN_OVER.*it has committed the batch"):
+        query.job().commit(0, messages)
+    monkeypatch.undo()
+    query.job().commit(0, [attempt(query.plan(), b"again")])
+    assert query.visible() == [b"a"]
 
 
 def test_attempts_that_lose_are_aborted_with_the_commit_of_their_batch(query: Query, client: KafkaClient) -> None:

@@ -180,6 +180,11 @@ class SimulatedCalls(TaskCommitCalls):
         self._world.between()
         return following
 
+    def verify(self, transaction: OpenTransaction) -> OpenTransaction:
+        self._world.between()
+        self._coordinator.write(transaction, CommitMarker(SINK, "", -1, ""))
+        return self.renew(transaction)
+
     def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool | None]:
         done: list[bool | None] = []
         for task in tasks:

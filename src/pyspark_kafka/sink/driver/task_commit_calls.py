@@ -16,6 +16,7 @@ from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.client.wire.missing_rights import widen
 from pyspark_kafka.errors import AccessError, DeliveryError
 from pyspark_kafka.interrupt import carried
+from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 from pyspark_kafka.sink.driver.publisher import ENDED, ENDED_AFTER_MS
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
-    from pyspark_kafka.sink.commit_marker import CommitMarker
     from pyspark_kafka.sink.task_transactions import TaskTransaction
 
     _A = TypeVar("_A")
@@ -66,6 +66,8 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
         self._sink_id, self._timeout_ms = sink_id, settings.transaction_timeout_ms
         self._id = TransactionalId(client, sink_id, settings.transaction_timeout_ms)
         self._topic = CommitTopic(client, settings.commit_topic)
+        # Whether a write has shown that `read` sees every marker: since then nobody else could write one.
+        self._is_verified = False
         self._patience_ms = settings.transaction_timeout_ms + ENDED_AFTER_MS
         self._markers = MarkerReader(client, self._topic, self._patience_ms)
 
@@ -99,6 +101,18 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
 
     def write(self, transaction: OpenTransaction, marker: CommitMarker) -> OpenTransaction:
         """See `TaskCommitCalls`."""
+        self._append(transaction, marker)
+        following = self._id.end(transaction, commit=True, deadline=self._deadline(marker))
+        self._is_verified = True
+        return following
+
+    def verify(self, transaction: OpenTransaction) -> OpenTransaction:
+        """See `TaskCommitCalls`."""
+        self._append(transaction, CommitMarker(self._sink_id, "", -1, ""))
+        self._is_verified = True
+        return self._id.renew(transaction)
+
+    def _append(self, transaction: OpenTransaction, marker: CommitMarker) -> None:
         at = self._topic.partition_of(self._sink_id)
         self._id.join(transaction, [at])
         try:
@@ -106,6 +120,7 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
                 stamped = replace(marker, committed_at_ms=self.now_ms())
                 producer.send(at, self._topic.encode(self._sink_id, stamped), 1)
                 producer.flush()
+                offset = producer.last_offset(at)
         except DeliveryError as error:
             if error.condition not in ENDED:
                 raise
@@ -114,7 +129,15 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
                 condition="TRANSACTION_LOST",
                 parameters={"transactional_id": self._sink_id, "cause": error.condition},
             ) from error
-        return self._id.end(transaction, commit=True, deadline=self._deadline(marker))
+        if self._is_verified or offset is None:
+            return
+        if self._markers.read_since(self._sink_id, None, offset) is not None:
+            raise TransactionLostError(
+                f"The broker that showed the newest commit marker of '{self._sink_id}' did not know all of them: it "
+                "was cut off from the others. Nothing was committed.",
+                condition="TRANSACTION_LOST",
+                parameters={"transactional_id": self._sink_id, "cause": "STALE_READ"},
+            )
 
     def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool | None]:
         """See `TaskCommitCalls`. What coordinators have forgotten is looked up in the log."""

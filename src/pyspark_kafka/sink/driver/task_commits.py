@@ -66,7 +66,19 @@ class TaskCommitCalls(ABC):
 
         Raises:
             TransactionInDoubtError: nobody knows whether it is committed; or it was too late to commit it.
-            TransactionLostError: someone has taken over; it may be committed all the same.
+            TransactionLostError: someone has taken over, and it may be committed all the same; or there is a marker
+                that `read` has not shown, and this one is not committed.
+        """
+
+    @abstractmethod
+    def verify(self, transaction: OpenTransaction) -> OpenTransaction:
+        """Check that `read` has shown the newest marker; return the next transaction of the sink's id.
+
+        One broker has shown it, which may have been cut off from the others. A record is written, which all replicas
+        acknowledge, and given up.
+
+        Raises:
+            TransactionLostError: someone has taken over; or there is a marker that `read` has not shown.
         """
 
     @abstractmethod
@@ -127,6 +139,7 @@ class TaskCommits:
             judge(found, ours)
         decision = None if found is None else found.decision
         if found is not None and decision is not None and not decision.is_complete:
+            transaction = self._verify(transaction, ours)
             # Its driver may be about to abort what is left open in its pool, however late: that one is not used again.
             found, transaction = self._complete(transaction, found, next_pool="")
             # Empty, as after a fence: by that tasks see that their batch is not decided yet.
@@ -137,7 +150,11 @@ class TaskCommits:
         pool = continued or new_pool(planned)
         if continued is None:
             left = self._calls.open_tasks(f"{self._sink_id}-")
-            self._calls.abort_tasks([name for name in left if is_abandoned(name, self._sink_id, planned, pool)])
+            abandoned = [name for name in left if is_abandoned(name, self._sink_id, planned, pool)]
+            if abandoned:
+                # They may be part of a decision that a broker which was cut off has not shown.
+                transaction = self._verify(transaction, ours)
+                self._calls.abort_tasks(abandoned)
         # Last: no task has begun, and what was waited for above is not to be taken from their time.
         return Planning(transaction, pool, self._calls.now_ms())
 
@@ -154,10 +171,13 @@ class TaskCommits:
             self._abort_open(planning.pool)
             return MarkerFinding.COMMITTED
 
-        def check_again() -> None:
+        def check_again(found: CommitMarker | None) -> None:
             try:
+                if self._finding(found, ours) is MarkerFinding.COMMITTED:
+                    # A broker that was cut off has not shown it before.
+                    raise self._taken_over(ours, "it has committed the batch")
                 self._check_open(planning, ours, tasks)
-            except DeliveryError:
+            except ConnectorError:
                 # `abort` knows the identity only that was given up for this one.
                 self._give_up(planning.pool)
                 raise
@@ -197,14 +217,20 @@ class TaskCommits:
         """Abort what tasks of a micro-batch have left open that is given up; nothing if it may be decided."""
         try:
             # A decision in flight is not applied any more.
-            self._calls.renew(planning.transaction)
+            transaction = self._calls.renew(planning.transaction)
+            found = self._calls.read()
+            if found is None or found.decision is None or found.decision.is_complete:
+                self._calls.verify(transaction)
+                self._abort_open(planning.pool)
         except TransactionLostError as lost:
             # It was decided, or another driver has taken over: the next planning looks.
             _LOG.info("%s", lost)
-            return
-        found = self._calls.read()
-        if found is None or found.decision is None or found.decision.is_complete:
-            self._abort_open(planning.pool)
+
+    def _verify(self, transaction: OpenTransaction, ours: CommitMarker) -> OpenTransaction:
+        try:
+            return self._calls.verify(transaction)
+        except TransactionLostError as lost:
+            raise self._taken_over(ours, str(lost)) from lost
 
     def _complete(
         self, transaction: OpenTransaction, decided: CommitMarker, *, next_pool: str
@@ -235,14 +261,17 @@ class TaskCommits:
         return complete, transaction
 
     def _write(
-        self, transaction: OpenTransaction, marker: CommitMarker, check: Callable[[], None] = lambda: None
+        self,
+        transaction: OpenTransaction,
+        marker: CommitMarker,
+        check: Callable[[CommitMarker | None], None] = lambda _: None,
     ) -> tuple[OpenTransaction, CommitMarker]:
         """Write a marker with a decision until it is known to be there; return the sink's next transaction.
 
         Args:
             transaction: of the sink's id.
             marker: with the decision.
-            check: called before the marker is written again; raises if it must not be.
+            check: called with the newest marker before this one is written again; raises if it must not be.
         """
         for _ in range(_MAX_ATTEMPTS):
             if marker.decision is None:
@@ -257,7 +286,7 @@ class TaskCommits:
             found = self._calls.read()
             if found is not None and _is_same(found, marker):
                 return transaction, marker
-            check()
+            check(found)
         raise DeliveryError(
             f"The decision on batch {marker.batch_id} of query {marker.query_id} could not be written in "
             f"{_MAX_ATTEMPTS} attempts. Last failure: {cause.message}",
