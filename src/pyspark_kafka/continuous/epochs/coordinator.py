@@ -25,6 +25,7 @@ class LaneReport:
         polled: 1 if its reader was asked within the epoch and had no rows; 0 if it may have left rows where they are.
         commit_ms: how long its commits have taken, the longest one.
         cost: what its commits have cost the sink, the greatest one; see `SourceOffsetsWriter.commitCost`.
+        state_ms: how long the writing of state has taken, as a part of `commit_ms`.
     """
 
     lane: int
@@ -38,6 +39,7 @@ class LaneReport:
     polled: int = field(default=1, compare=False)
     commit_ms: int = field(default=0, compare=False)
     cost: int = field(default=0, compare=False)
+    state_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

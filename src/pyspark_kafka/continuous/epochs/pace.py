@@ -38,21 +38,23 @@ class EpochLoad:
         cost: of one commit of each lane, all together, in the unit of the sink's `CommitLimit`.
         lane_commit_ms: how long the commit of a lane took: the median of the lanes that wrote.
         driver_commit_ms: how long checkpoint and commit of the sink took the driver.
+        lane_state_ms: how long a lane wrote state within its commit: the median of the lanes that wrote.
     """
 
     lasted_ms: float
     cost: int = 0
     lane_commit_ms: float = 0.0
     driver_commit_ms: float = 0.0
+    lane_state_ms: float = 0.0
 
     @classmethod
     def of(cls, reports: Iterable[LaneReport], lasted_ms: float, driver_commit_ms: float) -> EpochLoad:
         """Return the load of an epoch that its lanes have reported."""
         # The middle one: a lane that is slow alone must not make the epochs of the others longer.
         reports = tuple(reports)
-        wrote = [report.commit_ms for report in reports if report.rows_written]
-        cost = sum(report.cost for report in reports)
-        return cls(lasted_ms, cost, float(median(wrote)) if wrote else 0.0, driver_commit_ms)
+        wrote = [(report.commit_ms, report.state_ms) for report in reports if report.rows_written]
+        commit_ms, state_ms = (float(median(each)) for each in zip(*wrote, strict=True)) if wrote else (0.0, 0.0)
+        return cls(lasted_ms, sum(report.cost for report in reports), commit_ms, driver_commit_ms, state_ms)
 
 
 @dataclass(slots=True)
@@ -142,7 +144,7 @@ class EpochPace:
         self.reason = ""
         self._limit = limit
         longest_ms = math.inf if limit is None else limit.longest_s * 1000
-        self._cost = 0
+        self._cost, self._state_ms = 0, 0.0
         self._needs = {
             "" if limit is None else limit.unit: _Need(asked_ms, longest_ms, is_exact=True),
             LANES: _Need(asked_ms, min(_MAX_TIMES * asked_ms, longest_ms)),
@@ -153,7 +155,7 @@ class EpochPace:
         """Take note of an epoch that is committed; return whether the length of epochs has changed."""
         before = self.interval_ms, self.lanes_ms, self.reason
         is_whole = load.lasted_ms >= _WHOLE * self.interval_ms
-        self._cost = load.cost
+        self._cost, self._state_ms = load.cost, load.lane_state_ms
         per_ms = math.inf if self._limit is None else self._limit.per_second / 1000
         of_limit, of_lanes, of_driver = self._needs.values()
         of_limit.take(load.cost / per_ms, load.lasted_ms, is_whole=is_whole)
@@ -171,7 +173,12 @@ class EpochPace:
             return ""
         needed_ms = self._needs[self.reason].needed_ms
         if self.reason == LANES:
-            return f"their lanes take {needed_ms / _OF_A_LANE:,.0f} ms to commit. Check the brokers, or the sink."
+            took_ms = needed_ms / _OF_A_LANE
+            where = "the storage of the checkpoint" if 2 * self._state_ms >= took_ms else "the brokers, or the sink"
+            return (
+                f"their lanes take {took_ms:,.0f} ms to commit, {self._state_ms:,.0f} ms of it for state in the "
+                f"checkpoint. Check {where}."
+            )
         if self.reason == DRIVER:
             return (
                 f"checkpoint and commit of the sink take {needed_ms / _OF_THE_DRIVER:,.0f} ms. See durationMs of "

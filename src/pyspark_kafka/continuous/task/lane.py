@@ -102,7 +102,7 @@ class Lane:
         self._ended = False
         self._first_epoch_s, self._clock = epoch_s, clock
         # Of the commits of an epoch, the greatest ones.
-        self._commit_s, self._cost = 0.0, 0
+        self._commit_s, self._state_s, self._cost = 0.0, 0.0, 0
         # Of a writer that keeps positions: when the rows are to be committed though the epoch runs on, and whether they
         # are.
         self._due = float("inf")
@@ -152,7 +152,7 @@ class Lane:
     def _run_epoch(self, epoch: int) -> None:
         self._rows_read = self._rows_written = 0
         self._polled = False
-        self._commit_s, self._cost = 0.0, 0
+        self._commit_s, self._state_s, self._cost = 0.0, 0.0, 0
         if self._state is not None:
             self._state.begin_epoch(epoch)
         patience = self.epoch_s * _HELD_UP
@@ -174,6 +174,7 @@ class Lane:
             polled=int(self._polled),
             commit_ms=math.ceil(self._commit_s * 1000),
             cost=self._cost,
+            state_ms=math.ceil(self._state_s * 1000),
         )
         if self._versions is None:
             self._driver.send(report)
@@ -248,7 +249,9 @@ class Lane:
         # The sink takes the rows in the meantime.
         writer.flushNow()
         # First the state, then the name of its version with the position: no position names a state that is not there.
+        began = self._clock()
         self._versions.write()
+        self._state_s = max(self._state_s, self._clock() - began)
         writer.setStates(self._state.committed)
         return writer.commitEpoch(epoch, position)
 

@@ -62,10 +62,10 @@ def test_message_is_the_same_after_a_way_through_json(message: Message) -> None:
         {"is": "reports", "reports": []},
         {"is": "reports", "reports": {}},
         {"is": "reports", "reports": [7]},
-        {"is": "reports", "reports": [[1, 7, "{}", "{}", 10, 9, "", "", 1, 0]]},
-        {"is": "reports", "reports": [[1, 7, "{}", "{}", 10, 9, "", "", True, 0, 0]]},
-        {"is": "reports", "reports": [[1, -7, "{}", "{}", 10, 9, "", "", 1, 0, 0]]},
-        {"is": "reports", "reports": [[1, 7, "{}", None, 10, 9, "", "", 1, 0, 0]]},
+        {"is": "reports", "reports": [[1, 7, "{}", "{}", 10, 9, "", "", 1, 0, 0]]},
+        {"is": "reports", "reports": [[1, 7, "{}", "{}", 10, 9, "", "", True, 0, 0, 0]]},
+        {"is": "reports", "reports": [[1, -7, "{}", "{}", 10, 9, "", "", 1, 0, 0, 0]]},
+        {"is": "reports", "reports": [[1, 7, "{}", None, 10, 9, "", "", 1, 0, 0, 0]]},
     ],
 )
 def test_json_that_is_no_message_is_an_error(parsed: object) -> None:

@@ -51,7 +51,20 @@ def test_lanes_that_take_long_to_commit_make_epochs_longer_if_they_do_so_again_a
     pace = EpochPace(1_000)
     assert after(pace, slow, slow, slow, slow) == [1_000, 1_000, 1_980, 1_980]
     assert (pace.lanes_ms, pace.reason) == (1_980, LANES)
-    assert pace.explained() == "their lanes take 900 ms to commit. Check the brokers, or the sink."
+    assert pace.explained() == (
+        "their lanes take 900 ms to commit, 0 ms of it for state in the checkpoint. Check the brokers, or the sink."
+    )
+
+
+@pytest.mark.parametrize(
+    ("state_ms", "advice"),
+    [(449, "Check the brokers, or the sink."), (450, "Check the storage of the checkpoint.")],
+)
+def test_state_that_takes_half_of_a_commit_is_named(state_ms: int, advice: str) -> None:
+    pace = EpochPace(1_000)
+    after(pace, *[EpochLoad(1_000, lane_commit_ms=900, lane_state_ms=state_ms)] * 3)
+    expected = f"their lanes take 900 ms to commit, {state_ms} ms of it for state in the checkpoint. {advice}"
+    assert pace.explained() == expected
 
 
 def test_slow_checkpoint_makes_epochs_longer_and_no_lane_wait() -> None:
@@ -106,8 +119,8 @@ def test_length_is_that_of_whatever_needs_the_longest() -> None:
 
 def test_load_of_an_epoch_is_the_cost_of_all_lanes_and_the_time_of_the_middle_one_that_wrote() -> None:
     reports = [
-        LaneReport(lane, 7, "{}", "{}", 5, rows, commit_ms=commit_ms, cost=10)
+        LaneReport(lane, 7, "{}", "{}", 5, rows, commit_ms=commit_ms, cost=10, state_ms=commit_ms // 4)
         for lane, (rows, commit_ms) in enumerate(((5, 10), (0, 0), (5, 20), (5, 60_000), (0, 0)))
     ]
-    assert EpochLoad.of(reports, 1_000, 30) == EpochLoad(1_000, 50, 20, 30)
+    assert EpochLoad.of(reports, 1_000, 30) == EpochLoad(1_000, 50, 20, 30, 5)
     assert EpochLoad.of(reports[1:2], 1_000, 30) == EpochLoad(1_000, 10, 0, 30)

@@ -713,6 +713,35 @@ def test_lane_commits_a_state_with_its_position_after_the_files_of_the_state_are
     assert [report.state for report in script.reports] == ['{"t-0": "version 1"}']
 
 
+def test_lane_reports_how_long_its_state_took_within_its_commit() -> None:
+    script = Script(1, 2, "last")
+    script.ended_epoch = 6
+
+    class Slow(NotingState):
+        def end_epoch(self) -> Any:
+            ended = super().end_epoch()
+            write = ended.write
+
+            def slowly() -> None:
+                script.now += 3
+                write()
+
+            return SimpleNamespace(text=ended.text, write=slowly)
+
+    class SlowWriter(StatesWriter):
+        def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> WriterCommitMessage:
+            script.now += 2
+            return super().commitEpoch(epoch_id, position)
+
+    driver: Any = script
+    state: Any = Slow([])
+    Lane(
+        0, Reader(script), as_it_is, lambda epoch: SlowWriter(epoch, []), driver, state, epoch_s=10,
+        clock=lambda: script.now,
+    ).run(7)  # fmt: skip
+    assert [(report.commit_ms, report.state_ms) for report in script.reports] == [(5_000, 3_000)]
+
+
 def test_lane_whose_state_cannot_be_written_commits_nothing() -> None:
     script = Script(1, 2, "last")
     script.ended_epoch = 6
