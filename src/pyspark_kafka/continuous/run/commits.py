@@ -138,6 +138,9 @@ class EpochCommits:
                 self._epochs.check_owner()
                 write.takeOver()
         except Exception as error:  # noqa: BLE001 - logged: the failure of the query matters more
+            if isinstance(error, CheckpointError) and error.condition == "CHECKPOINT_CHANGED":
+                # The start that has replaced this one has fenced its lanes.
+                return
             _LOG.warning(
                 "The open transactions of continuous query %s could not be aborted; brokers abort them after "
                 "kafka.transaction.timeout.ms: %s",

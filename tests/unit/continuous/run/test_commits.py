@@ -175,7 +175,7 @@ def test_transactions_are_left_to_the_start_that_has_replaced_this_one(caplog: p
     write = FencingWrite()
     commits_of(write, replaced).end_transactions()
     assert write.fenced == 0
-    assert "could not be aborted" in caplog.text
+    assert not caplog.text
 
 
 def test_brokers_that_are_away_do_not_hold_up_the_end_of_a_query(
