@@ -14,6 +14,7 @@ from urllib.parse import quote
 # Below the checkpoint.
 STATES = "continuous/state"
 _FORM = re.compile(r"([0-9]{1,19})-([0-9a-z]{1,32})\.([0-9]{1,9})")
+_CAPITAL = re.compile("%..|[A-Z]")
 # Names of files have at most 255 bytes.
 _MAX_NAME_LENGTH = 200
 
@@ -91,9 +92,26 @@ class CommittedHeads:
 
 
 def directory_of(step: int, key_group: str) -> str:
-    """Return the directory of the state of a step and a key group, below the directory of all states."""
-    name = quote(key_group, safe="")
+    """Return the directory of the state of a step and a key group, below the directory of all states.
+
+    Capitals are escaped: some file systems have one directory for `A` and `a`.
+    """
+    name = _without_capitals(quote(key_group, safe=""))
     if len(name) > _MAX_NAME_LENGTH:
         name = f"{name[:_MAX_NAME_LENGTH]}-{hashlib.sha256(key_group.encode()).hexdigest()[:16]}"
     # Files whose names begin with a dot are not listed.
     return f"{step}/{'%2E' + name[1:] if name.startswith('.') else name}"
+
+
+def check_directory(directory: str) -> None:
+    """Check that `directory_of` can have returned a directory.
+
+    Raises:
+        ValueError: it has capitals, as earlier versions of this package wrote them: nobody would find its state.
+    """
+    if directory != _without_capitals(directory):
+        raise ValueError(f"directory {directory} has capitals, as an earlier version of pyspark-kafka has written it")
+
+
+def _without_capitals(quoted: str) -> str:
+    return _CAPITAL.sub(lambda found: found[0] if len(found[0]) > 1 else f"%{ord(found[0]):X}", quoted)

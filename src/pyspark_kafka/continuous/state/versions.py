@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion
+from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion, check_directory
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -154,6 +154,7 @@ def columns_text(schema: pa.Schema) -> str:
 def _heads(parsed: object) -> dict[str, str]:
     if not isinstance(parsed, dict) or not all(type(each) is str for each in parsed.values()):
         raise ValueError("it has no versions")
-    for each in parsed.values():
-        StateVersion.parse(each)
+    for directory, text in parsed.items():
+        check_directory(directory)
+        StateVersion.parse(text)
     return parsed
