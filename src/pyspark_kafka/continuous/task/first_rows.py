@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark_kafka.continuous.state.row_codec import RowCodec
 from pyspark_kafka.continuous.state.times import MAX_TIME_MS, milliseconds
 from pyspark_kafka.continuous.state.versions import columns_text
+from pyspark_kafka.continuous.task.row_groups import normalized
 
 if TYPE_CHECKING:
     from pyspark_kafka.continuous.state.by_key import StateByKey
@@ -39,7 +40,7 @@ class FirstRows:
 
     def __call__(self, rows: pa.RecordBatch, state: StateByKey) -> pa.RecordBatch | None:
         """Return the first row of each key that has no value; None if all rows are duplicates."""
-        keys = self._codec.encode([rows.column(name) for name in self.key.names])
+        keys = self._codec.encode([normalized(rows.column(name)) for name in self.key.names])
         known = state.get(pa.array(keys, pa.binary())).column("expiresAtMs").is_valid().to_pylist()
         first: dict[bytes, int] = {}
         for number, (key, is_known) in enumerate(zip(keys, known, strict=True)):

@@ -58,7 +58,7 @@ class Grouping:
 
     def keys_of(self, rows: pa.RecordBatch) -> Sequence[pa.Array]:
         """Return the other columns. NaN is equal to NaN, and 0.0 to -0.0."""
-        return [_normalized(rows.column(name)) for name in self.keys.names]
+        return [normalized(rows.column(name)) for name in self.keys.names]
 
     @property
     def key_schema(self) -> pa.Schema:
@@ -71,7 +71,8 @@ class Grouping:
         return RowCodec(self.key_schema)
 
 
-def _normalized(column: pa.Array) -> pa.Array:
+def normalized(column: pa.Array) -> pa.Array:
+    """Return a column of a key: each NaN as one, and -0.0 as 0.0; other types as they are."""
     if not pa.types.is_floating(column.type):
         return column
     zero, nan = (pa.scalar(number, column.type) for number in (0.0, float("nan")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import struct
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timezone
@@ -86,3 +87,18 @@ def test_key_stays_known_if_its_time_plus_the_delay_is_after_the_last_time(
     times = [MIN_TIME_MS, MAX_TIME_MS, MAX_TIME_MS, MAX_TIME_MS]
     given = [each for n, time_ms in enumerate(times) for each in (at(time_ms, n), TICK)]
     assert passed(stages, *given) == passes
+
+
+def test_numbers_that_are_equal_to_groups_are_duplicates(states: LaneState) -> None:
+    schema = pa.schema([("x", pa.float64()), ("t", pa.timestamp("us", tz="UTC")), ("n", pa.int64())])
+    step = MapWithState(
+        first := FirstRows(pa.schema([schema.field("x")]), "t", DELAY_MS), schema, FirstRows.state_schema, 0,
+        TimeMode(first.forget, "t", DELAY_MS, dropped),
+    )  # fmt: skip
+    (other_nan,) = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_0000_0001))
+    numbers = [0.0, -0.0, float("nan"), other_nan, None, 1.0]
+    times = pa.array([1_000] * len(numbers), pa.int64()).cast(schema.field("t").type)
+    given = pa.RecordBatch.from_arrays([pa.array(numbers), times, pa.array(range(len(numbers)))], schema=schema)
+    # The row that passes is as it was.
+    assert passed(Stages([step]).holding(states), given) == [[0, 2, 4, 5]]
+    assert passed(Stages([step]).holding(states), given.slice(1, 1)) == []
