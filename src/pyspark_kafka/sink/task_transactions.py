@@ -12,7 +12,8 @@ from pyspark_kafka.client.transactions.open_transaction import Generation, OpenT
 from pyspark_kafka.model import TopicPartition
 
 _POOL = r"(\d+)\.(\d+)"
-_TASK = re.compile(rf"{_POOL}-[0-9a-f]{{32}}")
+_RANDOM = re.compile("[0-9a-f]{32}")
+_TASK = re.compile(rf"{_POOL}-{_RANDOM.pattern}")
 # Of a decision with the offsets of its tasks: a record of brokers' default size, 1 MiB, has room for it.
 _MAX_BYTES = 900_000
 
@@ -178,7 +179,15 @@ def task_prefix(sink_id: str, pool: str) -> str:
     return f"{sink_id}-{pool}-"
 
 
-def is_abandoned(name: str, sink_id: str, planned: TransactionIdentity, pool: str) -> bool:
+def is_of_pool(name: str, sink_id: str, pool: str) -> bool:
+    """Whether a transactional id is of a task that uses a pool, and not of another sink whose name begins so."""
+    prefix = task_prefix(sink_id, pool)
+    return name.startswith(prefix) and _RANDOM.fullmatch(name.removeprefix(prefix)) is not None
+
+
+def is_abandoned(
+    name: str, sink_id: str, planned: TransactionIdentity, pool: str, newest: CommitDecision | None = None
+) -> bool:
     """Whether a transactional id is of a task whose driver was replaced: its transaction can be aborted.
 
     Pools that began before the sink's transactional id was taken over, and are not continued, are of drivers that can
@@ -189,10 +198,20 @@ def is_abandoned(name: str, sink_id: str, planned: TransactionIdentity, pool: st
         sink_id: the sink's.
         planned: the identity that this driver's takeover has returned.
         pool: that this driver uses.
+        newest: the newest decision, written before this driver's takeover.
     """
     found = _TASK.fullmatch(name.removeprefix(f"{sink_id}-")) if name.startswith(f"{sink_id}-") else None
     if found is None or name.startswith(task_prefix(sink_id, pool)):
         return False
     producer_id, epoch = int(found[1]), int(found[2])
-    # The numbers of producers are in no order: epochs of another one cannot be compared.
-    return producer_id == planned.producer_id and epoch < planned.producer_epoch
+    if producer_id == planned.producer_id:
+        return epoch < planned.producer_epoch
+    # The numbers of producers are in no order. The sink's id gets another one when its epochs are used up, after about
+    # 10,000 micro-batches, and the former one never again.
+    former = {newest.identity.producer_id, _producer_of(newest.pool)} if newest is not None else set()
+    return producer_id in former
+
+
+def _producer_of(pool: str) -> int | None:
+    found = re.fullmatch(_POOL, pool)
+    return None if found is None else int(found[1])

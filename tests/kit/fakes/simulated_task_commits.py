@@ -24,6 +24,18 @@ from pyspark_kafka.sink.task_transactions import Planning, TaskTransaction, task
 SINK = "sink"
 TIMEOUT_MS = 1_000
 TASKS = 3
+# Of a producer id; brokers have 32,767.
+EPOCHS = 20
+
+
+def identity_of(number: int, generation: Generation) -> TransactionIdentity:
+    """Return the identity after a number of epochs; a producer id has few of them here."""
+    return TransactionIdentity(7 + number // EPOCHS, number % EPOCHS, generation)
+
+
+def number_of(identity: TransactionIdentity) -> int:
+    """Return the number of epochs before an identity."""
+    return (identity.producer_id - 7) * EPOCHS + identity.producer_epoch
 
 
 class DeathError(Exception):
@@ -82,7 +94,7 @@ class Coordinator:
     def write(self, transaction: OpenTransaction, part: tuple[int, int, int] | CommitMarker) -> None:
         """Write in a transaction."""
         entry = self.entries[transaction.name]
-        if entry.epoch != transaction.identity.producer_epoch:
+        if entry.epoch != number_of(transaction.identity):
             raise TransactionLostError("fenced", condition="TRANSACTION_LOST")
         if entry.open_at is None:
             entry.open_at = self.now
@@ -97,7 +109,7 @@ class Coordinator:
 
     def end(self, transaction: OpenTransaction, *, commit: bool) -> bool:
         """End a transaction; False if it is not there. A repeated end is recognized."""
-        entry, epoch = self.entries[transaction.name], transaction.identity.producer_epoch
+        entry, epoch = self.entries[transaction.name], number_of(transaction.identity)
         if entry.epoch == epoch and entry.open_at is not None:
             self._end(entry, commit=commit)
             entry.last_epoch, entry.last_result = epoch, commit
@@ -129,12 +141,12 @@ class Coordinator:
     def _check_decision(self, marker: CommitMarker) -> None:
         for task in marker.decision.tasks if marker.decision else ():
             entry = self.entries[task.transaction.name]
-            is_open = entry.open_at is not None and entry.epoch == task.transaction.identity.producer_epoch
+            is_open = entry.open_at is not None and entry.epoch == number_of(task.transaction.identity)
             if not is_open or self.now - (entry.open_at or 0) > TIMEOUT_MS * 3 // 4:
                 self.too_late.append(marker.batch_id)
 
     def _transaction(self, name: str, entry: Entry) -> OpenTransaction:
-        return OpenTransaction(name, TransactionIdentity(7, entry.epoch, self.generation))
+        return OpenTransaction(name, identity_of(entry.epoch, self.generation))
 
 
 class SimulatedCalls(TaskCommitCalls):
@@ -149,7 +161,7 @@ class SimulatedCalls(TaskCommitCalls):
 
     def renew(self, transaction: OpenTransaction) -> OpenTransaction:
         self._world.between()
-        entry, epoch = self._coordinator.entries[SINK], transaction.identity.producer_epoch
+        entry, epoch = self._coordinator.entries[SINK], number_of(transaction.identity)
         # In V2 the owner stays the owner when its transaction has timed out.
         is_owner = entry.timed_out == epoch and self._coordinator.generation is Generation.V2
         if entry.epoch != epoch and not is_owner:
@@ -158,7 +170,7 @@ class SimulatedCalls(TaskCommitCalls):
 
     def was_aborted(self, transaction: OpenTransaction) -> bool:
         self._world.between()
-        return self._coordinator.entries[SINK].timed_out == transaction.identity.producer_epoch
+        return self._coordinator.entries[SINK].timed_out == number_of(transaction.identity)
 
     def read(self) -> CommitMarker | None:
         self._world.between()
@@ -197,9 +209,10 @@ class SimulatedCalls(TaskCommitCalls):
     def open_tasks(self, prefix: str) -> dict[str, tuple[int, int]]:
         self._world.between()
         found = {
-            name: (7, entry.epoch)
+            name: (identity.producer_id, identity.producer_epoch)
             for name, entry in self._coordinator.entries.items()
             if name.startswith(prefix) and entry.open_at is not None
+            for identity in [identity_of(entry.epoch, self._coordinator.generation)]
         }
         # The response may be late.
         self._world.between()
@@ -297,7 +310,7 @@ class Simulation:
 
     def attempt(self, planning: Planning, batch: int, number: int) -> TaskTransaction:
         """Run one attempt of a task; what it has written is open."""
-        epoch = planning.transaction.identity.producer_epoch
+        epoch = number_of(planning.transaction.identity)
         free = self._free.setdefault(planning.pool, [])
         usable = [each for each in free if each[1] < epoch]
         if usable:
@@ -353,7 +366,7 @@ class Simulation:
         for marker in self.coordinator.markers:
             for task in marker.decision.lost if marker.decision else ():
                 lost.setdefault(marker.batch_id, set()).add(task.transaction.name)
-                if (task.transaction.name, task.transaction.identity.producer_epoch) not in self.coordinator.timed_out:
+                if (task.transaction.name, number_of(task.transaction.identity)) not in self.coordinator.timed_out:
                     raise BrokenInvariantError(f"lost, but not by its timeout: {task.transaction.name}")
         for batch in decided:
             missing = [number for number in range(TASKS) if not seen[batch, number]]

@@ -16,6 +16,7 @@ from pyspark_kafka.sink.task_transactions import (
     TaskTransaction,
     continue_pool,
     is_abandoned,
+    is_of_pool,
     new_pool,
     task_prefix,
 )
@@ -117,6 +118,31 @@ def test_end_of_a_transaction_raises_no_epoch_in_the_first_generation() -> None:
 )
 def test_ids_of_replaced_drivers_are_abandoned(name: str, abandoned: bool) -> None:
     assert is_abandoned(name, "sink", replace(WRITTEN, producer_epoch=6), "7.1") is abandoned
+
+
+@pytest.mark.parametrize(
+    ("name", "abandoned"),
+    [
+        # Of the producer id that decided last; of the one that its pool is named after; of one that nobody knows.
+        (f"sink-7.3-{ID}", True),
+        (f"sink-6.9-{ID}", True),
+        (f"sink-5.1-{ID}", False),
+        (f"sink-8.0-{ID}", False),
+    ],
+)
+def test_ids_of_a_former_producer_id_of_the_sink_are_abandoned(name: str, abandoned: bool) -> None:
+    newest = replace(DECIDED, pool="6.9").completed([], pool="6.9")
+    planned = replace(WRITTEN, producer_id=8, producer_epoch=0)
+    assert is_abandoned(name, "sink", planned, "8.0", newest) is abandoned
+    assert not is_abandoned(name, "sink", planned, "8.0")
+
+
+def test_pool_has_only_ids_of_its_tasks() -> None:
+    assert is_of_pool(f"sink-7.3-{ID}", "sink", "7.3")
+    # Of a sink that a user has named like a pool.
+    assert not is_of_pool(f"sink-7.3-7.1-{ID}", "sink", "7.3")
+    assert not is_of_pool("sink-7.3-0", "sink", "7.3")
+    assert not is_of_pool(f"sink-7.30-{ID}", "sink", "7.3")
 
 
 def test_new_pool_is_named_after_the_takeover() -> None:

@@ -19,6 +19,7 @@ from pyspark_kafka.sink.task_transactions import (
     Planning,
     continue_pool,
     is_abandoned,
+    is_of_pool,
     new_pool,
     task_prefix,
 )
@@ -150,7 +151,7 @@ class TaskCommits:
         pool = continued or new_pool(planned)
         if continued is None:
             left = self._calls.open_tasks(f"{self._sink_id}-")
-            abandoned = [name for name in left if is_abandoned(name, self._sink_id, planned, pool)]
+            abandoned = [name for name in left if is_abandoned(name, self._sink_id, planned, pool, decision)]
             if abandoned:
                 # They may be part of a decision that a broker which was cut off has not shown.
                 transaction = self._verify(transaction, ours)
@@ -349,7 +350,8 @@ class TaskCommits:
         )
 
     def _abort_open(self, pool: str) -> None:
-        self._calls.abort_tasks(sorted(self._calls.open_tasks(task_prefix(self._sink_id, pool))))
+        left = self._calls.open_tasks(task_prefix(self._sink_id, pool))
+        self._calls.abort_tasks(sorted(name for name in left if is_of_pool(name, self._sink_id, pool)))
 
     def _give_up(self, pool: str) -> None:
         try:
