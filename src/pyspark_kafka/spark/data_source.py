@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.spark.table_source import TableDataSource
 
+# What Spark's catalog adds to the options of a table.
+_TABLE_PROPERTIES = frozenset({"provider", "owner"})
+
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceWriter
     from pyspark.sql.types import StructType
@@ -65,6 +68,16 @@ class KafkaDataSource(TableDataSource):
         from pyspark_kafka.spark.source_schema import spark_source_schema
 
         log_as_spark("load()")
+        if set(self.options) >= _TABLE_PROPERTIES:
+            from pyspark_kafka.errors import OptionError
+
+            # Only here does the source see what it is made for; the queries of the table get no options at all.
+            raise OptionError(
+                "A table of SQL over a topic cannot be created: Spark does not pass the options of a table to its "
+                "queries, so the table could be neither read nor written. Nothing was created.",
+                condition="SQL_TABLE_NOT_SUPPORTED",
+                hint="Create a view: CREATE TEMPORARY VIEW … USING pyspark_kafka OPTIONS (…). To write, use df.write.",
+            )
         if asks_for_view(self.options):
             from pyspark_kafka.spark.compat import spark_schema
 

@@ -71,6 +71,31 @@ def test_a_schema_prunes_and_reorders_columns(
     assert [tuple(r) for r in rows.collect()] == [(0, b"v", topic)]
 
 
+def test_sql_reads_views_and_refuses_tables_whose_options_spark_would_not_pass(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 3)
+    name = topic.replace("-", "_")
+    options = f"'kafka.bootstrap.servers' '{bootstrap_servers}', subscribe '{topic}'"
+    with pytest.raises(Exception, match=r"\[SQL_TABLE_NOT_SUPPORTED\] A table of SQL over a topic cannot be created"):
+        spark.sql(f"CREATE TABLE t_{name} USING pyspark_kafka OPTIONS ({options})")
+    spark.sql(f"CREATE TEMPORARY VIEW v_{name} USING pyspark_kafka OPTIONS ({options})")
+    assert spark.sql(f"SELECT offset FROM v_{name}").count() == 3  # noqa: S608 - our own names
+    # Spark does not ask for the schema of a table that names its columns.
+    spark.sql(f"CREATE TABLE t_{name} (offset BIGINT) USING pyspark_kafka OPTIONS ({options})")
+    try:
+        with pytest.raises(Exception, match="Spark does not pass the options of a table to its queries"):
+            spark.sql(f"SELECT * FROM t_{name}").collect()  # noqa: S608
+        given = options.replace("servers' '", "servers' = '").replace("subscribe '", "'subscribe' = '")
+        assert spark.sql(f"SELECT * FROM t_{name} WITH ({given})").count() == 3  # noqa: S608
+        with pytest.raises(Exception, match="INSERT_COLUMN_ARITY_MISMATCH"):
+            spark.sql(f"INSERT INTO v_{name} SELECT 'k', 'v'")
+    finally:
+        spark.sql(f"DROP TABLE t_{name}")
+        spark.catalog.dropTempView(f"v_{name}")
+
+
 def test_an_empty_topic_gives_no_rows(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
     assert load(spark, bootstrap_servers, subscribe=make_topic(partitions=3)).count() == 0
 

@@ -194,7 +194,7 @@ class Program:
         self.spark.sql("SELECT * FROM seen").explain(True)
         self.spark.sql("SELECT * FROM seen").collect()
         self.spark.sql("DESCRIBE EXTENDED seen").show(200, truncate=False)
-        self.spark.sql(f"CREATE TABLE kept USING {FORMAT} OPTIONS ({listed})")
+        self.spark.sql(f"CREATE TABLE kept (value BINARY) USING {FORMAT} OPTIONS ({listed})")
         for statement in ("DESCRIBE EXTENDED kept", "SHOW CREATE TABLE kept", "SHOW TBLPROPERTIES kept"):
             self.spark.sql(statement).show(200, truncate=False)
         self.spark.sql("SELECT * FROM kept").explain(True)

@@ -197,6 +197,17 @@ def test_kafka_refuses_save_mode_overwrite_and_takes_complete_mode() -> None:
     source.streamWriter(ROWS, True)
 
 
+def test_kafka_refuses_a_table_of_sql_when_it_is_created() -> None:
+    # As Spark 4.3 hands them over for CREATE TABLE … USING pyspark_kafka OPTIONS (subscribe 't').
+    options = {"provider": "pyspark_kafka", "owner": "root", "subscribe": "t", "option.subscribe": "t"}
+    with pytest.raises(OptionError) as caught:
+        KafkaDataSource(options).schema()
+    assert str(caught.value).startswith(
+        "[SQL_TABLE_NOT_SUPPORTED] A table of SQL over a topic cannot be created: Spark"
+    )
+    assert "Hint: Create a view: CREATE TEMPORARY VIEW" in str(caught.value)
+
+
 def test_table_gets_the_checkpoint_as_spark_reads_its_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = "<configuration><property><name>fs.defaultFS</name><value>hdfs://nn</value></property></configuration>"
     (tmp_path / "core-site.xml").write_text(settings)

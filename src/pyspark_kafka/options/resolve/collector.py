@@ -89,6 +89,11 @@ class Collector:
         """Whether the user gave the option and its value is valid."""
         return name in self._values
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the user gave no option at all."""
+        return not self._values and not self._failed
+
     def attempted(self, name: str) -> bool:
         """Whether the user gave the option at all; its value may be invalid."""
         return name in self._values or name in self._failed

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from pyspark_kafka.options.resolve.collector import Collector
 
 _SERVERS = "kafka.bootstrap.servers"
+_OF_TABLES = (
+    " If this is a table of SQL: Spark does not pass the options of a table to its queries. Create a view instead: "
+    "CREATE TEMPORARY VIEW … USING pyspark_kafka OPTIONS (…)."
+)
 
 
 def resolve_connection(options: Collector) -> ConnectionOptions:
@@ -20,7 +24,7 @@ def resolve_connection(options: Collector) -> ConnectionOptions:
         options.report(
             "OPTION_MISSING",
             f"Option '{_SERVERS}' must be set: it says where the Kafka brokers are.",
-            f'Set it: .option("{_SERVERS}", "host1:9092,host2:9092").',
+            f'Set it: .option("{_SERVERS}", "host1:9092,host2:9092").{_OF_TABLES if options.is_empty else ""}',
             _SERVERS,
         )
     security = resolve_security(options)

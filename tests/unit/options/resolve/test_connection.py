@@ -100,3 +100,8 @@ def test_missing_servers_name_the_option_and_how_to_set_it() -> None:
         "[OPTION_MISSING] Option 'kafka.bootstrap.servers' must be set: it says where the Kafka brokers are. Hint: "
         'Set it: .option("kafka.bootstrap.servers", "host1:9092,host2:9092").'
     )
+
+
+def test_options_that_are_all_missing_may_be_the_options_of_a_table() -> None:
+    text = str(refused(parse_batch_read_options, {}))
+    assert "If this is a table of SQL: Spark does not pass the options of a table to its queries. Create a view" in text
