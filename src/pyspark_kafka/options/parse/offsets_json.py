@@ -79,7 +79,7 @@ def parse_specific_offsets(text: str) -> SpecificOffsets:
             if isinstance(value, str):
                 topics[topic] = _topic_edge(topic, value)
             else:
-                by_partition[topic] = value
+                by_partition[topic] = _without_starts(value)
         partitions: dict[TopicPartition, PartitionEdge] = {
             topic_partition: _option_offset(topic_partition, value)
             for topic_partition, value in walk_partitions(by_partition)
@@ -89,6 +89,16 @@ def parse_specific_offsets(text: str) -> SpecificOffsets:
     except ValueError as error:
         raise ValueError(f"expected e.g. {_EXAMPLE}, got {shorten(text)}: {error}") from error
     return SpecificOffsets(partitions, topics)
+
+
+def _without_starts(by_partition: Any) -> Any:
+    """Leave out the starts that the first end of a query carries, and that its progress shows: `{"00": 2, "0": 6}`.
+
+    As Spark's connector, which takes both for one number, and keeps the last. A key alone with a zero is refused.
+    """
+    if not isinstance(by_partition, dict):
+        return by_partition
+    return {key: value for key, value in by_partition.items() if key[:1] != "0" or key[1:] not in by_partition}
 
 
 def parse_timestamps(text: str, read: Callable[[object], T]) -> dict[TopicPartition, T]:

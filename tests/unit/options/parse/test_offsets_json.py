@@ -17,6 +17,13 @@ def test_option_offsets_have_numbers_sentinels_and_words_for_topics() -> None:
     assert parsed.topics == {"c": Earliest(), "d": Latest()}
 
 
+def test_first_end_of_a_query_is_an_option_without_the_starts_that_it_carries() -> None:
+    assert parse_specific_offsets('{"a":{"00":2,"0":6,"01":0,"1":7},"b":{"0":1}}').partitions == {A0: 6, A1: 7, B0: 1}
+    assert len(parse_specific_offsets('{"a":{"010":1,"10":2,"0":3}}').partitions) == 2
+    with pytest.raises(ValueError, match="topic 'a' has '01' as a partition number"):
+        parse_specific_offsets('{"a":{"01":0,"0":7}}')
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
