@@ -87,7 +87,7 @@ class SubscriptionListing:
             # Searched, not matched whole: "orders" matches "orders-eu" too.
             pattern = re.compile(self._subscription.pattern or "")
             return _assignment_of(
-                client.fetch_metadata(None, deadline), lambda topic: pattern.search(topic) is not None
+                client.fetch_metadata(None, deadline), lambda topic: pattern.search(topic) is not None, internal=False
             )
         if kind == "subscribe":
             return _assignment_of(
@@ -138,12 +138,17 @@ def find_topics(client: KafkaClient, deadline: Deadline, topics: Collection[str]
 
 
 def _assignment_of(
-    metadata: ClusterMetadata, wanted: Callable[[str], bool], may_be_missing: Collection[str] = ()
+    metadata: ClusterMetadata,
+    wanted: Callable[[str], bool],
+    may_be_missing: Collection[str] = (),
+    *,
+    internal: bool = True,
 ) -> Assignment:
     found: list[TopicPartition] = []
     topic_ids: dict[str, str] = {}
     for name, topic in metadata.topics.items():
-        if topic.is_internal or not wanted(name):
+        # A pattern that matches an internal topic does not ask for it; a name does.
+        if (topic.is_internal and not internal) or not wanted(name):
             continue
         error = topic.error_for("Read")
         if error is not None:

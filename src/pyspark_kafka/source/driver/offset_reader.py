@@ -94,8 +94,8 @@ class KafkaOffsetReader:
     def fetch_assignment(self, read_topics: Collection[str] = (), *, elsewhere: bool = False) -> Assignment:
         """Return the currently subscribed partitions.
 
-        Topics that are internal to the brokers are left out. With `assign`, listed partitions that do not exist are
-        left out too; with `subscribePattern`, no match is not an error.
+        A pattern leaves out topics that are internal to the brokers, and no match of it is not an error. With `assign`,
+        listed partitions that do not exist are left out.
 
         Args:
             read_topics: topics that the query has read; a missing one is looked up several times.

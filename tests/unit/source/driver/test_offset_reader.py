@@ -113,6 +113,11 @@ ORDERS = Subscription("subscribe", ("orders",))
     ("subscription", "expected"),
     [
         (Subscription("subscribe", ("orders", "other")), ["orders-0", "orders-1", "other-0"]),
+        (Subscription("subscribe", ("__consumer_offsets",)), ["__consumer_offsets-0"]),
+        (
+            Subscription("assign", topic_partitions=(TopicPartition("__consumer_offsets", 0),)),
+            ["__consumer_offsets-0"],
+        ),
         # Searched, not matched whole; internal topics never.
         (Subscription("subscribePattern", pattern="rder"), ["orders-0", "orders-1", "orders-eu-0"]),
         (Subscription("subscribePattern", pattern="^orders$"), ["orders-0", "orders-1"]),
