@@ -35,8 +35,8 @@ _REST = struct.Struct(">Ihiqqqhii")
 # Base offset, length, leader epoch, magic, last offset delta, record count.
 _SCANNED = struct.Struct(">qiib6xi30xi")
 _UPDATE_HINT = (
-    "The topic holds records of a format older than Kafka 0.11's. Let a broker rewrite it, or copy the topic with a "
-    "current client."
+    "Start after these records with 'startingOffsets', or copy the topic with one of Java's clients: their format is "
+    "older than Kafka 0.11's, and no broker rewrites it."
 )
 
 
