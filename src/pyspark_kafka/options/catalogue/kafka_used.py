@@ -158,7 +158,8 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
     ),
     _consumer(
         "kafka.fetch.max.bytes",
-        "The maximum size of a fetch response. If the first record batch is larger, it still arrives whole.",
+        "The maximum size of a fetch response, by default at most `maxBufferedBytesPerTask`. If the first record batch "
+        "is larger, it still arrives whole.",
         parity="52428800 by default there",
         field="fetch.max_bytes_per_fetch",
         parse=_BYTES,

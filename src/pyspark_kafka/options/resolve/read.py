@@ -182,19 +182,23 @@ def _resolve_parts(options: Collector, edges: tuple[EdgeOption, ...]) -> dict[st
             "Set one of the two.",
             "maxPartitionsPerTask",
         )
-    if options["kafka.fetch.max.bytes"] > options["maxBufferedBytesPerTask"]:
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option 'kafka.fetch.max.bytes' is {options['kafka.fetch.max.bytes']}, more than the "
-            f"{options['maxBufferedBytesPerTask']} bytes that a task may hold by 'maxBufferedBytesPerTask'.",
-            "Lower the first or raise the second.",
-            "kafka.fetch.max.bytes",
-        )
+    fetch, most = options.fields("fetch"), options["maxBufferedBytesPerTask"]
+    if options["kafka.fetch.max.bytes"] > most:
+        # The default is lowered; a value that the user has set is not.
+        fetch["max_bytes_per_fetch"] = most
+        if options.given("kafka.fetch.max.bytes"):
+            options.report(
+                "OPTION_CONFLICT",
+                f"Option 'kafka.fetch.max.bytes' is {options['kafka.fetch.max.bytes']}, more than the "
+                f"{most} bytes that a task may hold by 'maxBufferedBytesPerTask'.",
+                "Lower the first or raise the second.",
+                "kafka.fetch.max.bytes",
+            )
     return {
         "connection": resolve_connection(options),
         # Without one there is a problem, and the value is never used.
         "subscription": subscription or Subscription("subscribe"),
-        "fetch": FetchOptions(**options.fields("fetch")),
+        "fetch": FetchOptions(**fetch),
         "typed": resolve_typed_read(options, subscription),
     }
 

@@ -205,5 +205,8 @@ def test_a_pattern_leaves_the_check_of_names_to_planning() -> None:
 
 
 def test_a_fetch_larger_than_a_task_may_hold_is_refused() -> None:
-    error = refused(parse_batch_read_options, {**READ, "maxBufferedBytesPerTask": "1048576"})
+    given = {**READ, "maxBufferedBytesPerTask": "1048576"}
+    error = refused(parse_batch_read_options, {**given, "kafka.fetch.max.bytes": "8388608"})
     assert "'kafka.fetch.max.bytes' is 8388608, more than the 1048576 bytes" in str(error)
+    # A default that the user has not set follows.
+    assert parse_batch_read_options(given).fetch.max_bytes_per_fetch == 1_048_576
