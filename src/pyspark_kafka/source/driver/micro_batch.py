@@ -16,6 +16,7 @@ The life of a micro-batch, as Spark calls it:
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from pyspark_kafka.connector import (
     ReportsSourceMetrics,
     SupportsTriggerAvailableNow,
 )
+from pyspark_kafka.errors import listed
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.planning import lag_metrics, plan_ranges, split_ranges
 from pyspark_kafka.source.driver.admission import Admission, AvailableNow, default_read_limit
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.source.driver.assignment import Assignment
     from pyspark_kafka.source.read_columns import PendingReaderSchemas
     from pyspark_kafka.typed.read_formats import ReadFormats
+
+_LOG = logging.getLogger(__name__)
 
 
 class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics):
@@ -157,6 +161,7 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         ends = self._admission.end_of_batch(limit, known, latest)
         if ends is not None and ends != started:
             self._first = self._losses.find_beginnings(known, ends)
+            _name_new_topics(started, ends)
             self._end = KafkaSourceOffset(ends, carried)
         else:
             # The same text as `start`, with its own start if it has one: Spark takes any other text for new data.
@@ -232,3 +237,11 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
     def _look_up_latest(self, known: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         self._assignment, latest = self._losses.fetch_latest_offsets(known)
         return latest
+
+
+def _name_new_topics(position: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> None:
+    """Log that a query reads further topics; one that it has read before, and that comes back, is read once more."""
+    new = {topic_partition.topic for topic_partition in ends.keys() - position.keys()}
+    new -= {topic_partition.topic for topic_partition in position}
+    if position and new:
+        _LOG.warning("Topics that are new to the query are read from their beginning: %s.", listed(sorted(new)))

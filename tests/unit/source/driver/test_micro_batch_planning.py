@@ -275,6 +275,20 @@ def test_lost_records_are_refused_before_the_engine_keeps_an_end(
     assert ranges(following, KafkaSourceOffset({A: 5, B: 5}), end) == ["t-0 [5, 9)", "t-1 [5, 8)"]
 
 
+def test_topics_that_are_new_to_the_query_are_named_once(
+    offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that was read before, and comes back into the subscription, is read once more."""
+    other = TopicPartition("u", 0)
+    offsets.logs = {A: (0, 9), B: (0, 2), other: (0, 3)}
+    stream = stream_of("t", "u", starting=Earliest())
+    with caplog.at_level(logging.WARNING):
+        stream.latestOffset(stream.initialOffset(), ALL)
+        end = stream.latestOffset(KafkaSourceOffset({A: 5}), ALL)
+        stream.latestOffset(end, ALL)
+    assert caplog.messages == ["Topics that are new to the query are read from their beginning: u."]
+
+
 def test_missing_partition_that_exists_left_the_subscription(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 9)}
     offsets.unsubscribed = (B,)
