@@ -28,6 +28,7 @@ _POLL_S = 0.02
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 _LISTEN_WITHIN_S = 10.0
 _RUN_WITHIN_S = 120.0
+_END_WITHIN_S = 5.0
 # Small pieces are for what a client does with them; without a pause, more than this of it would only take CPU time.
 _DRIPPED_BYTES = 4096
 # A line with a rate carries bytes in pieces of this time, so that they arrive steadily.
@@ -170,6 +171,7 @@ class Proxy:
             for from_broker in (False, True)
             for task in (self._take(connection, from_broker), self._deliver(connection, from_broker))
         ]
+        tasks.append(asyncio.ensure_future(connection.await_abort()))
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -320,6 +322,7 @@ class _Connection:
         conversation: its requests and responses, if the proxy reads frames.
         used_at: when something was sent on it last.
         is_forgotten: nothing passes any more.
+        aborted: set when both sides are reset.
         held: what is in flight, by whether it comes from the broker, and the time when it is due; no bytes are the end
             of the connection, None is a reset.
     """
@@ -329,12 +332,18 @@ class _Connection:
     conversation: Conversation | None = None
     used_at: float = field(default_factory=time.monotonic)
     is_forgotten: bool = False
+    aborted: asyncio.Event = field(default_factory=asyncio.Event)
     held: dict[bool, asyncio.Queue[tuple[float, bytes | None]]] = field(
         default_factory=lambda: {from_broker: asyncio.Queue(_HELD_CHUNKS) for from_broker in (False, True)}
     )
 
+    async def await_abort(self) -> None:
+        """Wait until both are reset."""
+        await self.aborted.wait()
+
     def abort(self) -> None:
         """Reset both."""
+        self.aborted.set()
         self.client.abort()
         self.broker.abort()
 
@@ -409,8 +418,11 @@ class Proxies:
         asyncio.run_coroutine_threadsafe(task, self._loop).result(_RUN_WITHIN_S)
 
     async def _finish(self) -> None:
-        """Let the tasks of connections end."""
+        """Let the tasks of connections end, which are all aborted."""
         left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        if left:
+            _, still = await asyncio.wait(left, timeout=_END_WITHIN_S)
+            left = list(still)
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)

@@ -40,7 +40,7 @@ def cluster() -> Iterator[TcpCluster]:
     """A broker with some records."""
     with TcpCluster() as made:
         made.add_topic("t")
-        made.logs["t", 0].append(batch_of(b"a"))
+        made.logs["t", 0].append(bytes(batch_of(b"a")))
         yield made
 
 
