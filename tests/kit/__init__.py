@@ -76,6 +76,9 @@
 | what a value of Avro is in the schema of a reader, by the specification | `avro_resolution.py` |
 | a message of Protobuf with a field of each kind | `protobuf_schema.py` |
 | random messages of Protobuf, their schemas and evolutions | `protobuf_schemas.py` |
+| real schemas of Protobuf from packages, messages of them and their rows | `real_protobuf.py` |
+| what reads and writes values with the columns that Spark has | `spark_columns.py` |
+| a message with fields of the types of Protobuf that the docs name | `documented_protobuf.py` |
 | random columns that each format can hold | `portable_columns.py` |
 | random documents of JSON for a type, and what they are read as | `json_documents.py` |
 | the types that a page names, and a column as Spark returns it | `typed_page.py` |

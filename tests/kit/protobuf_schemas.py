@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark_kafka.formats.protobuf.descriptors import find_message
 
 Field = descriptor_pb2.FieldDescriptorProto
-_SCALARS = {
+SCALARS = {
     Field.TYPE_INT32: st.integers(-(1 << 31), (1 << 31) - 1),
     Field.TYPE_SINT32: st.integers(-(1 << 31), (1 << 31) - 1),
     Field.TYPE_SFIXED32: st.integers(-(1 << 31), (1 << 31) - 1),
@@ -95,7 +95,7 @@ def _fill(draw: st.DrawFn, message: Any, path: str, depth: int) -> None:
 
 
 def _any_type(draw: st.DrawFn, message: Any, path: str, name: str, depth: int) -> tuple[int, str]:
-    kinds = [*_SCALARS, "enum"]
+    kinds = [*SCALARS, "enum"]
     kinds += ["wrapper", "wrapper", "around", "around", "around"]
     if depth > 0:
         kinds += ["message", "message", "message"]
@@ -136,7 +136,7 @@ def messages_of(descriptor: Any, depth: int = 6) -> st.SearchStrategy[Any]:
 def _values(field: Any, depth: int) -> st.SearchStrategy[Any]:
     entry = field.message_type
     if entry is not None and entry.GetOptions().map_entry:
-        keys = _SCALARS[entry.fields_by_name["key"].type]
+        keys = SCALARS[entry.fields_by_name["key"].type]
         return st.dictionaries(keys, _one(entry.fields_by_name["value"], depth), max_size=2)
     return st.lists(_one(field, depth), max_size=3) if field.is_repeated else _one(field, depth)
 
@@ -146,7 +146,7 @@ def _one(field: Any, depth: int) -> st.SearchStrategy[Any]:
         # A number without a name too.
         return st.sampled_from((0, 1, -5, 1 << 30, 77))
     if field.message_type is None:
-        return _SCALARS[field.type]
+        return SCALARS[field.type]
     return st.deferred(lambda: messages_of(field.message_type, depth - 1))
 
 

@@ -9,6 +9,7 @@ import pytest
 from google.protobuf import descriptor_pb2
 from pyspark.sql.pandas.types import from_arrow_type
 
+from kit.documented_protobuf import protobuf_file_set
 from kit.typed_page import PAGE, types_of
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.avro.schema import parse_schema
@@ -33,27 +34,7 @@ def test_type_of_avro_becomes_the_column_that_the_page_names(avro: str, column: 
 
 def protobuf_column(given: str) -> pa.DataType:
     """Return the type of a column of one field."""
-    kinds = descriptor_pb2.FieldDescriptorProto
-    files = ["any", "duration", "timestamp", "wrappers"]
-    made = descriptor_pb2.FileDescriptorProto(
-        name="a.proto", syntax="proto3", dependency=[f"google/protobuf/{each}.proto" for each in files]
-    )
-    message = made.message_type.add(name="M")
-    field = message.field.add(name="f", number=1, label=kinds.LABEL_OPTIONAL)
-    if given.startswith("repeated "):
-        given, field.label = given.removeprefix("repeated "), kinds.LABEL_REPEATED
-    if pair := re.fullmatch(r"map<(\w+), (\w+)>", given):
-        entry = message.nested_type.add(name="FEntry")
-        entry.options.map_entry = True
-        for number, (name, kind) in enumerate(zip(("key", "value"), pair.groups(), strict=True), 1):
-            entry.field.add(name=name, number=number, label=kinds.LABEL_OPTIONAL, type=f"TYPE_{kind.upper()}")
-        field.label, field.type, field.type_name = kinds.LABEL_REPEATED, kinds.TYPE_MESSAGE, ".M.FEntry"
-    elif given.startswith("google."):
-        field.type, field.type_name = kinds.TYPE_MESSAGE, f".{given}"
-    else:
-        field.type = kinds.Type.Value(f"TYPE_{given.upper()}")
-    file_set = descriptor_pb2.FileDescriptorSet(file=[made]).SerializeToString()
-    return ProtobufDecoder(find_message(file_set, "M")).arrow_type[0].type
+    return ProtobufDecoder(find_message(protobuf_file_set(given), "M")).arrow_type[0].type
 
 
 @pytest.mark.parametrize(("protobuf", "column"), types_of("Protobuf"))

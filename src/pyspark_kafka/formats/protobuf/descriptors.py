@@ -191,7 +191,7 @@ def _find_fault(descriptor: Any) -> SchemaError | None:
     Raises:
         SchemaError: it has a group.
     """
-    parts = 0
+    parts, largest = 0, 0
     # By message: ptars has a table with a place for each number up to the largest.
     numbers: dict[str, int] = {}
     left = [(descriptor, frozenset((descriptor.full_name,)), 1)]
@@ -207,6 +207,7 @@ def _find_fault(descriptor: Any) -> SchemaError | None:
                 )
             parts += 1
             if each.number > numbers.get(message.full_name, 0):
+                largest += each.number - numbers.get(message.full_name, 0)
                 numbers[message.full_name] = each.number
             inner = each.message_type
             # A message within itself becomes bytes.
@@ -216,7 +217,7 @@ def _find_fault(descriptor: Any) -> SchemaError | None:
             return _invalid(f"message '{descriptor.full_name}' nests more than {_MAX_DEPTH} types", _SMALLER)
         if parts > _MAX_PARTS:
             return _invalid(f"message '{descriptor.full_name}' has more than {_MAX_PARTS} parts", _SMALLER)
-        if sum(numbers.values()) > _MAX_NUMBERS:
+        if largest > _MAX_NUMBERS:
             return _invalid(
                 f"message '{message.full_name}' has field number {numbers.get(message.full_name, 0)}; the largest "
                 f"numbers of all its messages may be {_MAX_NUMBERS} together",

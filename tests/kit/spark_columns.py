@@ -1,0 +1,30 @@
+"""What reads and writes values of a schema with the columns that Spark has, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import NamedTuple
+
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+
+from pyspark_kafka.formats.column_decoder import ColumnDecoder
+from pyspark_kafka.formats.column_encoder import ColumnEncoder
+from pyspark_kafka.formats.schemas import RegisteredSchema
+from pyspark_kafka.options import FormatOptions
+from pyspark_kafka.typed.column_formats import column_of_schema
+from pyspark_kafka.typed.write_formats import writable_type
+
+
+class SparkCodec(NamedTuple):
+    """Reads values as a task does, and writes the columns of that read as a task does that has them from Spark."""
+
+    decoder: ColumnDecoder
+    encoder: ColumnEncoder
+
+
+def codec_of_spark(options: FormatOptions, schema: RegisteredSchema) -> SparkCodec:
+    """Return what tasks have of a schema after its way through the driver: of the types that a column has in Spark."""
+    column = pickle.loads(pickle.dumps(column_of_schema("value", options, schema)))  # noqa: S301
+    of_spark = writable_type(to_arrow_type(from_arrow_type(column.arrow_type), timezone="UTC"))
+    return SparkCodec(ColumnDecoder(column, None), ColumnEncoder(replace(column, arrow_type=of_spark)))
