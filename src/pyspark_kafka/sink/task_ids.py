@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -12,15 +13,23 @@ import stat
 import tempfile
 import time
 import uuid
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark_kafka.sink.task_transactions import task_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LOG = logging.getLogger(__name__)
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _FILE = re.compile(r"(\d+)-([0-9a-f]{32})")
 # As transactional.id.expiration.ms of brokers.
 _FORGOTTEN_S = 7 * 86_400.0
+# The directories that were warned of.
+_WARNED: set[Path] = set()
 
 
 class TaskIds:
@@ -47,7 +56,7 @@ class TaskIds:
 
     def take(self) -> str:
         """Return an id for one attempt."""
-        with suppress(OSError):
+        with _warned(self._directory):
             _check(self._directory)
             for name in os.listdir(self._directory):  # noqa: PTH208 - names
                 found = _FILE.fullmatch(name)
@@ -63,12 +72,30 @@ class TaskIds:
 
     def give_back(self, name: str) -> None:
         """Keep an id for tasks of later plannings; once, when the attempt writes nothing more."""
-        with suppress(OSError):
+        with _warned(self._directory):
             if not self._directory.exists():
                 self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _remove_old(self._directory.parent)
             _check(self._directory)
             (self._directory / f"{self._epoch}-{name.removeprefix(self._prefix)}").touch(mode=0o600)
+
+
+@contextmanager
+def _warned(directory: Path) -> Iterator[None]:
+    """Do without the files if the directory cannot be used; warn of that once in a process."""
+    try:
+        yield
+    except FileNotFoundError:
+        # Nothing was given back yet, or somebody has tidied up.
+        return
+    except OSError as error:
+        if directory.parent not in _WARNED:
+            _WARNED.add(directory.parent)
+            _LOG.warning(
+                "The transactional ids of tasks cannot be kept for later tasks on this host: each task gets a new one, "
+                "which brokers remember for days. Make %s a directory of this user alone, or remove it. %s",
+                directory.parent, error,
+            )  # fmt: skip
 
 
 def _own_directory() -> Path:

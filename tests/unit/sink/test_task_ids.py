@@ -42,13 +42,22 @@ def test_names_that_somebody_else_has_put_there_are_not_taken(place: Path) -> No
     assert "chosen" not in ids(place, 4).take()
 
 
-def test_directory_of_another_user_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_of_another_user_is_not_used_and_warned_of_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     first = ids(place, 3)
     name = first.take()
     first.give_back(name)
+    assert not caplog.records
     uid = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: uid + 1)
-    assert ids(place, 4).take() != name
+    for epoch in (4, 5):
+        later = ids(place, epoch)
+        taken = later.take()
+        assert taken != name
+        later.give_back(taken)
+    (warning,) = caplog.messages
+    assert f"Make {place} a directory of this user alone" in warning
 
 
 def test_ids_of_a_pool_that_nobody_has_used_for_a_week_are_forgotten(place: Path) -> None:
