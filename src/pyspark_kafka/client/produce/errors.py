@@ -183,7 +183,12 @@ def no_such_partition(
         if known
         else f"topic '{topic}' does not exist, or this user may not describe it"
     )
-    hint = "Correct column 'partition', or add partitions to the topic." if known else _TOPIC_HINT
+    hint = (
+        "Correct column 'partition', or add partitions to the topic. If the rows have no such column, run the query "
+        "again: the topic was recreated with fewer partitions meanwhile."
+        if known
+        else _TOPIC_HINT
+    )
     return DeliveryError(
         f"Writing to {topic_partition} failed: {what} (looked up for {waited_ms} ms). "
         f"{consequence(state, topic_partition)}",

@@ -181,8 +181,9 @@ def test_partition_that_is_not_there_fails_after_15_seconds_telling_how_many_the
         with pytest.raises(
             DeliveryError,
             match=r"^\[UNKNOWN_PARTITION\] Writing to orders-2 failed: topic 'orders' has no partition 2; it has 2,",
-        ):
+        ) as caught:
             producer.flush()
+    assert "If the rows have no such column, run the query again: the topic was recreated" in caught.value.hint
 
 
 def test_topic_that_is_known_late_is_written_to() -> None:
