@@ -28,7 +28,7 @@ from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.inspection import describe_transaction, list_transactions
 from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 from pyspark_kafka.client.transactions.owner import TransactionalId
-from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError
+from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
@@ -341,6 +341,27 @@ def test_part_that_brokers_abort_after_the_decision_is_reported_with_its_offsets
     # Neither skipped nor written again, however often it is tried.
     with pytest.raises(DeliveryError, match="SINK_COMMIT_INCOMPLETE"):
         query.plan()
+
+
+def test_outage_of_a_coordinator_after_the_decision_is_waited_out(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query.options = replace(query.options, outage_timeout_ms=60_000)
+    query.log(0)
+    factory = query.plan()
+    messages = [attempt(factory, b"a"), attempt(factory, b"b")]
+    real = TransactionalId.commit_decided
+    failures = iter([TransportError("away", condition="CONNECTION_LOST", retriable=True)])
+
+    def away_once(owner: TransactionalId, transaction: OpenTransaction) -> bool | None:
+        done = real(owner, transaction)
+        for failure in failures:
+            raise failure
+        return done
+
+    monkeypatch.setattr(TransactionalId, "commit_decided", away_once)
+    query.job().commit(0, messages)
+    assert query.visible() == [b"a", b"b"]
 
 
 @pytest.mark.parametrize("fate", ["committed", "aborted", "deleted"])

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.stalls import contact_of
 from pyspark_kafka.client.transactions.errors import TransactionLostError
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction, list_transactions
 from pyspark_kafka.client.transactions.owner import TransactionalId
@@ -147,7 +149,11 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
             done = owner.commit_decided(task.transaction)
             return find_outcome(client, task, Deadline(self._patience_ms)) if done is None else done
 
-        return self._side_by_side(commit, tasks)
+        # Once it is decided there is no other way: brokers abort what is not committed in time. Twice does no harm.
+        contact = contact_of(self._options.connection.bootstrap_servers)
+        retry = OutageRetry(self._options.outage_timeout_ms, contact, reached=lambda: True)
+        step = f"committing {len(tasks)} transactions of the sink '{self._sink_id}'"
+        return retry.call(step, lambda: self._side_by_side(commit, tasks))
 
     def open_tasks(self, prefix: str) -> dict[str, tuple[int, int]]:
         """See `TaskCommitCalls`."""
