@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.independent_client import Record, produce
+from kit.independent_client import Record, commit_positions, produce
 from pyspark_kafka.connector import ReadAllAvailable, ReadMaxRows
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -44,6 +44,23 @@ def test_a_topic_that_is_deleted_before_its_first_batch_is_planned_is_data_loss(
     after = tolerant.latestOffset(end, ReadMaxRows(10))
     assert after == KafkaSourceOffset({kept: 1})
     assert tolerant.planInputPartitions(end, after) == []
+
+
+def test_internal_topic_is_read_if_it_is_named_and_not_by_a_pattern(kafka: EmbeddedKafka) -> None:
+    internal = "__consumer_offsets"
+    kafka.create_topic("positions-of")
+    commit_positions(kafka.bootstrap_servers, "any", {("positions-of", 0): 0})
+    for options, is_read in (({"subscribe": internal}, True), ({"subscribePattern": "^__consumer"}, False)):
+        stream = KafkaMicroBatchStream.from_options(
+            {"kafka.bootstrap.servers": kafka.bootstrap_servers, "startingOffsets": "earliest", **options}
+        )
+        start = stream.initialOffset()
+        tasks = stream.planInputPartitions(start, stream.latestOffset(start, ReadAllAvailable()))
+        assert bool(tasks) == is_read
+        for task in tasks:
+            reader = stream.createReaderFactory().createReader(task)
+            assert sum(reader.get().num_rows for _ in iter(reader.next, False)) > 0
+            reader.close()
 
 
 def test_a_pattern_that_matches_nothing_yet_stands_still_and_then_begins_at_the_beginning(kafka: EmbeddedKafka) -> None:

@@ -247,7 +247,7 @@ def _at_offsets(snapshot: CheckpointSnapshot, place: AtOffsets, bounds: LogBound
     if open_behind:
         note = (
             f"Transactions are open before the offsets of {listed(open_behind, noun='partitions')}: a query with "
-            "kafka.isolation.level read_committed finds the end of the log before them, and reports lost records."
+            "kafka.isolation.level read_committed waits there until they end. Spark's connector reports lost records."
         )
         notes = (*notes, note)
     return Positions(tuple(moves), tuple(snapshot.position), notes=notes, is_asked=bounds is not None)
