@@ -135,6 +135,7 @@ class KafkaSource:
 
         Raises:
             CheckpointError: `start` is not an offset of a Kafka source.
+            DataLossError: as `KafkaMicroBatchStream.latestOffset`; nothing that a program has saved is changed.
         """
         begin = self.initialOffset() if start is None else _offset(start)
         if limit is None:
