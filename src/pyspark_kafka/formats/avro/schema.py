@@ -150,7 +150,7 @@ def parse_schema(text: str, references: Sequence[NamedSchema] = ()) -> Schema:
     named: dict[str, Fixed | Enum | Record] = {}
     for each in (*(reference.text for reference in references), text):
         try:
-            root = _SchemaReader(named).read(load_schema_text(each))
+            root = _TypeReader(named).read(load_schema_text(each))
         except RecursionError as error:
             raise invalid_schema("it is nested too deeply") from error
         except json.JSONDecodeError as error:
@@ -173,8 +173,8 @@ def invalid_schema(
     )
 
 
-class _SchemaReader:
-    """Reads one text, whose named types are added to those of the texts before it."""
+class _TypeReader:
+    """Reads one text, and adds its named types to the types of earlier texts."""
 
     def __init__(self, named: dict[str, Fixed | Enum | Record]) -> None:
         self._named = named
