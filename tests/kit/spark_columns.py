@@ -6,12 +6,13 @@ import pickle
 from dataclasses import replace
 from typing import NamedTuple
 
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+import pyarrow as pa
 
 from pyspark_kafka.formats.column_decoder import ColumnDecoder
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.schemas import RegisteredSchema
 from pyspark_kafka.options import FormatOptions
+from pyspark_kafka.spark.compat import arrow_schema, spark_schema
 from pyspark_kafka.typed.column_formats import column_of_schema
 from pyspark_kafka.typed.write_formats import writable_type
 
@@ -26,5 +27,6 @@ class SparkCodec(NamedTuple):
 def codec_of_spark(options: FormatOptions, schema: RegisteredSchema) -> SparkCodec:
     """Return what tasks have of a schema after its way through the driver: of the types that a column has in Spark."""
     column = pickle.loads(pickle.dumps(column_of_schema("value", options, schema)))  # noqa: S301
-    of_spark = writable_type(to_arrow_type(from_arrow_type(column.arrow_type), timezone="UTC"))
+    given = spark_schema(pa.schema([pa.field("value", column.arrow_type)]))
+    of_spark = writable_type(arrow_schema(given).field("value").type)
     return SparkCodec(ColumnDecoder(column, None), ColumnEncoder(replace(column, arrow_type=of_spark)))
