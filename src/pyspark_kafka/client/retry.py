@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark_kafka.client.stalls import note_failure
 from pyspark_kafka.client.wire.error_codes import ErrorCode, error_kind
 from pyspark_kafka.counters import COUNTERS, RETRIES
-from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
+from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, ProtocolError, TransportError
 from pyspark_kafka.interrupt import pause
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def decide(error: ConnectorError) -> Decision:
         if error.retriable:
             return Decision(RetryAction.REFRESH, "the connection was lost; the broker may come back, or another lead")
         return Decision(RetryAction.FAIL, "waiting does not change certificates or addresses")
+    if isinstance(error, ProtocolError) and error.retriable:
+        return Decision(RetryAction.REFRESH, "the response was not complete; another one may be")
     return Decision(RetryAction.FAIL, "not a failure of the cluster: options, protocol or a defect")
 
 
@@ -258,4 +260,7 @@ def retrying(step: str, deadline: Deadline, backoff: Backoff, attempt: Callable[
                 note_failure(error)
     if newest is not None and isinstance(best, DeadlineError):
         raise newest
+    if isinstance(best, ProtocolError):
+        # Brokers have responded in time, each time: that is no outage, which a query would wait out.
+        raise best
     raise deadline.error(step, best) from newest

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 import time
+from functools import partial
 from typing import Any
 
 import pytest
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
     EndTxnRequest,
     EndTxnResponse,
     InitProducerIdRequest,
@@ -16,11 +19,13 @@ from kafka.protocol.producer import (
 )
 
 from kit.fakes.clock import Clock
-from kit.fakes.scripts import Close, Silence
+from kit.fakes.handlers.transactions import add_partitions
+from kit.fakes.scripts import Close, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.produce.identity import ProducerIdentity, request_identity
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.client.transactions.owner import TransactionalId
@@ -140,6 +145,51 @@ def test_end_whose_time_is_over_is_not_sent(generation: Generation) -> None:
         with pytest.raises(TransactionInDoubtError):
             owner.end(transaction, commit=True, deadline=late)
         assert not cluster.requests(EndTxnRequest)
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [Raw(struct.pack(">ii", 14, 99) + bytes(10)), Raw(b"\x7f\xff\xff\xff" + bytes(10)), Raw(bytes(8))],
+    ids=["another correlation id", "a frame of 2 GiB", "a frame of no bytes"],
+)
+@pytest.mark.parametrize(("generation", "sent"), [(Generation.V2, 2), (Generation.V1, 1)])
+def test_commit_whose_response_cannot_be_read_is_as_one_whose_response_is_lost(
+    generation: Generation, sent: int, unreadable: Raw
+) -> None:
+    """It may be committed: neither a failure nor a success."""
+    done = EndTxnResponse(throttle_time_ms=0, error_code=0, producer_id=7, producer_epoch=4)
+    transaction = OpenTransaction("sink", TransactionIdentity(7, 3, generation))
+    with TcpCluster() as cluster, KafkaClient(cluster.options()) as client:
+        cluster.script(EndTxnRequest, unreadable, done)
+        owner = TransactionalId(client, "sink", 60_000)
+        if sent > 1:
+            assert owner.end(transaction, commit=True).identity.producer_epoch == 4
+        else:
+            with pytest.raises(TransactionInDoubtError):
+                owner.end(transaction, commit=True)
+        assert len(cluster.requests(EndTxnRequest)) == sent
+
+
+def test_join_whose_response_leaves_partitions_out_is_sent_again() -> None:
+    """Otherwise their records would be written outside of the transaction."""
+    empty = AddPartitionsToTxnResponse(throttle_time_ms=0, error_code=0, results_by_topic_v3_and_below=[])
+    with TcpCluster() as cluster, KafkaClient(cluster.options()) as client:
+        cluster.add_topic("t", partitions=2)
+        owner = TransactionalId(client, "sink", 60_000)
+        transaction = owner.fence()
+        cluster.script(AddPartitionsToTxnRequest, empty, partial(add_partitions, cluster))
+        owner.join(transaction, [TopicPartition("t", 0), TopicPartition("t", 1)])
+        assert len(cluster.requests(AddPartitionsToTxnRequest)) == 2
+
+
+def test_identity_without_a_producer_id_is_asked_for_again() -> None:
+    nobody = InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=-1, producer_epoch=-1)
+    given = InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=7, producer_epoch=0)
+    with TcpCluster() as cluster, KafkaClient(cluster.options()) as client:
+        cluster.script(InitProducerIdRequest, nobody, given)
+        assert request_identity(client, "t") == ProducerIdentity(7, 0)
+        cluster.script(InitProducerIdRequest, nobody, given)
+        assert TransactionalId(client, "sink", 60_000).fence().identity.producer_id == 7
 
 
 def test_partition_joins_every_transaction_of_the_first_generation_anew() -> None:

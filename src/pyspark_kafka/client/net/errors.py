@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ConnectionOptions
 
 
-def lost(address: str, when: str, cause: OSError | None) -> TransportError:
+def lost(address: str, when: str, cause: OSError | ConnectorError | None) -> TransportError:
     """Build the error for a connection that ended in the middle of normal work."""
     reason = "closed by the broker" if cause is None else str(cause)
     return TransportError(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.wire.api_versions import MAX_INIT_VERSION, MAX_PRODUCE_VERSION
+from pyspark_kafka.client.wire.completeness import response_incomplete
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.messages import InitProducerIdRequest
 from pyspark_kafka.client.wire.missing_rights import Right, ask_for
@@ -116,6 +117,9 @@ def request_identity(client: KafkaClient, topic: str) -> ProducerIdentity:
                 # Who may write to any topic may write idempotently (KIP-679), and that right is needed anyway.
                 ask_for(error, [Right("Write", "topic", topic)], _OLD_BROKER_HINT)
             raise error
+        if response.producer_id < 0 or response.producer_epoch < 0:
+            # Batches with it would not be idempotent, and brokers would take them.
+            raise response_incomplete("InitProducerId", connection.address, "has no producer id")
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
     return client.retrying("Asking for a producer id", client.deadline(), attempt)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_group_coordinator
 from pyspark_kafka.client.transactions.position_parts import split_positions
 from pyspark_kafka.client.wire.api_versions import MAX_OFFSET_COMMIT_VERSION
+from pyspark_kafka.client.wire.completeness import match_entries
 from pyspark_kafka.client.wire.messages import ErrorCode, OffsetCommitRequest, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
@@ -65,12 +66,13 @@ class GroupCommits:
         refused: dict[TopicPartition, BrokerError] = {}
         for topics in split_positions(self.group_id, positions):
             request = build_request(self.group_id, topics)
+            asked = [TopicPartition(topic, number) for topic, numbers in topics.items() for number in numbers]
 
             def attempt(
-                connection: Connection, deadline: Deadline, request: Any = request
+                connection: Connection, deadline: Deadline, request: Any = request, asked: Any = asked
             ) -> dict[TopicPartition, BrokerError]:
                 response = connection.call(request, deadline, max_version=MAX_OFFSET_COMMIT_VERSION)
-                return parse_response(response, self.group_id, connection.address)
+                return parse_response(response, asked, self.group_id, connection.address)
 
             refused.update(self._coordinator.run(f"Setting the positions of group '{self.group_id}'", attempt))
         return refused
@@ -97,33 +99,38 @@ def build_request(group_id: str, topics: Mapping[str, Mapping[int, int]]) -> Any
     )
 
 
-def parse_response(response: Any, group_id: str, address: str) -> dict[TopicPartition, BrokerError]:
+def parse_response(
+    response: Any, asked: Collection[TopicPartition], group_id: str, address: str
+) -> dict[TopicPartition, BrokerError]:
     """Return the partitions that were refused; raise what is about the group. Pure.
 
     Raises:
         AccessError: the user may not read the group.
         BrokerError: the group has members, or the broker refused.
+        ProtocolError: a partition that was asked for is missing.
     """
+    codes = (
+        (TopicPartition(topic.name, entry.partition_index), entry.error_code)
+        for topic in response.topics
+        for entry in topic.partitions
+    )
     refused: dict[TopicPartition, BrokerError] = {}
-    for topic in response.topics:
-        for entry in topic.partitions:
-            code = entry.error_code
-            if code == ErrorCode.NONE:
-                continue
-            topic_partition = TopicPartition(topic.name, entry.partition_index)
-            if code in _IN_USE:
-                raise _has_members(group_id, address, code)
-            error = broker_error(
-                code,
-                f"Setting the position of consumer group '{group_id}' in {topic_partition} at {address} failed",
-                rights=(Right("Read", "group", group_id), Right("Read", "topic", topic.name)),
-                group_id=group_id,
-                topic_partition=topic_partition,
-                broker=address,
-            )
-            if code not in _OF_PARTITION:
-                raise error
-            refused[topic_partition] = error
+    for topic_partition, code in match_entries(asked, codes, "OffsetCommit", address).items():
+        if code == ErrorCode.NONE:
+            continue
+        if code in _IN_USE:
+            raise _has_members(group_id, address, code)
+        error = broker_error(
+            code,
+            f"Setting the position of consumer group '{group_id}' in {topic_partition} at {address} failed",
+            rights=(Right("Read", "group", group_id), Right("Read", "topic", topic_partition.topic)),
+            group_id=group_id,
+            topic_partition=topic_partition,
+            broker=address,
+        )
+        if code not in _OF_PARTITION:
+            raise error
+        refused[topic_partition] = error
     return refused
 
 

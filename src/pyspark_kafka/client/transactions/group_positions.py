@@ -11,6 +11,7 @@ from pyspark_kafka.client.transactions.errors import raise_for_code
 from pyspark_kafka.client.transactions.open_transaction import Generation
 from pyspark_kafka.client.transactions.position_parts import split_positions
 from pyspark_kafka.client.wire.api_versions import OFFSET_FETCH_VERSION
+from pyspark_kafka.client.wire.completeness import match_entries
 from pyspark_kafka.client.wire.messages import ErrorCode, OffsetFetchRequest, TxnOffsetCommitRequest, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right, name_user
 from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
@@ -106,11 +107,13 @@ class GroupPositions:
             producer_epoch=identity.producer_epoch,
             topics=_topics(part),
         )
+        asked = [TopicPartition(topic, number) for topic, numbers in part.items() for number in numbers]
         max_version = _MAX_VERSION_V2 if identity.generation is Generation.V2 else _MAX_VERSION_V1
 
         def attempt(connection: Connection, deadline: Deadline) -> None:
             response = connection.call(request, deadline, max_version=max_version)
-            for topic_partition, code in _codes(response):
+            codes = match_entries(asked, _codes(response), "TxnOffsetCommit", connection.address)
+            for topic_partition, code in codes.items():
                 what = f"Setting the position of group '{self.group_id}' in {topic_partition} by"
                 rights = (
                     Right("Write", "transactional-id", transaction.name),
@@ -170,6 +173,8 @@ def _read_positions(
         right = Right("Describe", "group", group_id, granted_by="Read")
         raise broker_error(response.error_code, f"Reading the positions {where}", rights=(right,), **parameters)
     found: dict[TopicPartition, GroupPosition | ConnectorError] = {}
+    named = [topic_partition for topic_partition, _ in _codes(response)]
+    match_entries(named, ((each, None) for each in named), "OffsetFetch", connection.address)
     for topic in response.topics:
         right = Right("Describe", "topic", topic.name, granted_by="Read")
         for entry in topic.partitions:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.cluster.fanout import call_brokers
 from pyspark_kafka.client.transactions.coordinator import find_coordinator
+from pyspark_kafka.client.wire.completeness import match_entries
 from pyspark_kafka.client.wire.messages import (
     DescribeTransactionsRequest,
     ErrorCode,
@@ -199,14 +200,12 @@ def _fetch_descriptions(
     found: dict[str, TransactionDescription] = {}
     left = {broker_id: ids for broker_id, ids in names.items() if ids}
     while left:
-        requests = {
-            broker_id: DescribeTransactionsRequest(transactional_ids=ids[:_IDS_OF_A_REQUEST])
-            for broker_id, ids in left.items()
-        }
+        asked = {broker_id: ids[:_IDS_OF_A_REQUEST] for broker_id, ids in left.items()}
+        requests = {broker_id: DescribeTransactionsRequest(transactional_ids=ids) for broker_id, ids in asked.items()}
         for broker_id, done in call_brokers(client, requests, deadline).items():
             if done.error is not None:
                 raise _explain(done.error, done.address, DescribeTransactionsRequest)
-            found |= _parse_descriptions(done.response, broker_id, done.address)
+            found |= _parse_descriptions(done.response, asked[broker_id], broker_id, done.address)
         left = {broker_id: ids[_IDS_OF_A_REQUEST:] for broker_id, ids in left.items() if len(ids) > _IDS_OF_A_REQUEST}
     return found
 
@@ -232,9 +231,12 @@ def _explain(error: ConnectorError, address: str, request_class: Any) -> Connect
     )
 
 
-def _parse_descriptions(response: Any, broker_id: int, address: str) -> dict[str, TransactionDescription]:
+def _parse_descriptions(
+    response: Any, asked: list[str], broker_id: int, address: str
+) -> dict[str, TransactionDescription]:
     found: dict[str, TransactionDescription] = {}
-    for entry in response.transaction_states:
+    entries = ((entry.transactional_id, entry) for entry in response.transaction_states)
+    for entry in match_entries(asked, entries, "DescribeTransactions", address).values():
         if entry.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             continue
         if entry.error_code != ErrorCode.NONE:

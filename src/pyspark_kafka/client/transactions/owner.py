@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.net.errors import lost
 from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_coordinator
 from pyspark_kafka.client.transactions.errors import FORGOTTEN, NOT_OWNED, in_doubt, raise_for_code, raise_if_in_doubt
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.client.wire.api_versions import MAX_ADD_OFFSETS_VERSION, MAX_ADD_VERSION, MAX_INIT_VERSION
+from pyspark_kafka.client.wire.completeness import match_entries, response_incomplete
 from pyspark_kafka.client.wire.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -22,7 +24,7 @@ from pyspark_kafka.client.wire.messages import (
     ProduceRequest,
 )
 from pyspark_kafka.client.wire.missing_rights import Right
-from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, TransportError
+from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ _TWO_PHASE_INIT = 6
 _NOBODY = TransactionIdentity(-1, -1, Generation.V1)
 # Codes for partitions that can no longer be written to: no late write to them is appended.
 _NOT_WRITABLE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+
+# Conditions of errors that are raised before a request is sent.
+_NOT_SENT = frozenset({"UNSUPPORTED_VERSION", "CONNECTION_BUSY"})
 
 
 class TransactionalId:
@@ -265,6 +270,8 @@ class TransactionalId:
                 rights=(self._right,),
                 owned=owner is not _NOBODY,
             )
+            if response.producer_id < 0 or response.producer_epoch < 0:
+                raise response_incomplete("InitProducerId", connection.address, "has no producer id")
             identity = TransactionIdentity(response.producer_id, response.producer_epoch, _generation(connection))
             return OpenTransaction(self.name, identity)
 
@@ -341,19 +348,24 @@ class TransactionalId:
 
 
 def _request_join(
-    connection: Connection, transaction: OpenTransaction, topic_partitions: Iterable[TopicPartition], deadline: Deadline
+    connection: Connection, transaction: OpenTransaction, topic_partitions: list[TopicPartition], deadline: Deadline
 ) -> dict[TopicPartition, int]:
     """Send AddPartitionsToTxn and return the code of each partition."""
     response = connection.call(_build_join(transaction, topic_partitions), deadline, max_version=MAX_ADD_VERSION)
-    return {
-        TopicPartition(topic.name, entry.partition_index): entry.partition_error_code
+    codes = (
+        (TopicPartition(topic.name, entry.partition_index), int(entry.partition_error_code))
         for topic in response.results_by_topic_v3_and_below
         for entry in topic.results_by_partition
-    }
+    )
+    return match_entries(topic_partitions, codes, "AddPartitionsToTxn", connection.address)
 
 
 def _request_end(connection: Connection, transaction: OpenTransaction, deadline: Deadline, *, commit: bool) -> Any:
-    """Send EndTxn and return its response."""
+    """Send EndTxn and return its response.
+
+    Raises:
+        TransportError: also for a response that cannot be read: as one that is lost, it does not tell what was done.
+    """
     request = EndTxnRequest(
         transactional_id=transaction.name,
         producer_id=transaction.identity.producer_id,
@@ -362,7 +374,12 @@ def _request_end(connection: Connection, transaction: OpenTransaction, deadline:
     )
     is_v2 = transaction.identity.generation is Generation.V2
     max_version = _FIRST_END_OF_V2 if is_v2 else _FIRST_END_OF_V2 - 1
-    return connection.call(request, deadline, max_version=max_version)
+    try:
+        return connection.call(request, deadline, max_version=max_version)
+    except ProtocolError as error:
+        if error.condition in _NOT_SENT:
+            raise
+        raise lost(connection.address, "while the response to EndTxn was pending", error) from error
 
 
 def _following(transaction: OpenTransaction, response: Any) -> OpenTransaction:

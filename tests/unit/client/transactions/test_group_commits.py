@@ -10,10 +10,11 @@ from kafka.protocol.consumer import OffsetCommitResponse
 from pyspark_kafka.client.transactions.group_commits import build_request, parse_response
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import Right
-from pyspark_kafka.errors import AccessError, BrokerError
+from pyspark_kafka.errors import AccessError, BrokerError, ProtocolError
 from pyspark_kafka.model import TopicPartition
 
 ADDRESS = "broker-0:9092"
+ASKED = [TopicPartition("t", number) for number in range(3)]
 
 
 def response(codes: dict[int, int], topic: str = "t") -> Any:
@@ -34,7 +35,7 @@ def test_request_is_that_of_nobody_in_the_group() -> None:
 
 
 def test_partitions_that_are_refused_alone_are_named_with_the_missing_right() -> None:
-    refused = parse_response(response({0: 0, 1: 3, 2: 29}), "lag", ADDRESS)
+    refused = parse_response(response({0: 0, 1: 3, 2: 29}), ASKED, "lag", ADDRESS)
     assert sorted(refused) == [TopicPartition("t", 1), TopicPartition("t", 2)]
     assert str(refused[TopicPartition("t", 1)]) == (
         "[UNKNOWN_TOPIC_OR_PARTITION] Setting the position of consumer group 'lag' in t-1 at broker-0:9092 failed: the "
@@ -47,7 +48,7 @@ def test_partitions_that_are_refused_alone_are_named_with_the_missing_right() ->
 
 def test_missing_right_on_the_group_is_an_error_with_the_line_that_grants_it() -> None:
     with pytest.raises(AccessError) as caught:
-        parse_response(response({0: ErrorCode.GROUP_AUTHORIZATION_FAILED}), "lag", ADDRESS)
+        parse_response(response({0: ErrorCode.GROUP_AUTHORIZATION_FAILED}), ASKED[:1], "lag", ADDRESS)
     assert caught.value.rights == (Right("Read", "group", "lag"),)
     assert "--operation Read --group lag" in caught.value.hint
 
@@ -57,7 +58,7 @@ def test_missing_right_on_the_group_is_an_error_with_the_line_that_grants_it() -
 )
 def test_group_with_members_is_not_ours(code: ErrorCode) -> None:
     with pytest.raises(BrokerError) as caught:
-        parse_response(response({0: code}), "lag", ADDRESS)
+        parse_response(response({0: code}), ASKED[:1], "lag", ADDRESS)
     assert str(caught.value) == (
         "[GROUP_HAS_MEMBERS] Consumer group 'lag' has members: another application reads with it. broker-0:9092 takes "
         f"positions from them only, and answered {code.name} ({code:d}). The group stays as it was. "
@@ -67,5 +68,17 @@ def test_group_with_members_is_not_ours(code: ErrorCode) -> None:
 
 def test_coordinator_that_moved_is_an_error_to_be_retried() -> None:
     with pytest.raises(BrokerError) as caught:
-        parse_response(response({0: ErrorCode.NOT_COORDINATOR}), "lag", ADDRESS)
+        parse_response(response({0: ErrorCode.NOT_COORDINATOR}), ASKED[:1], "lag", ADDRESS)
+    assert caught.value.retriable
+
+
+@pytest.mark.parametrize(
+    ("codes", "problem"),
+    [({}, "lacks t-0, t-1, t-2"), ({0: 0, 2: 0}, "lacks t-1"), ({0: 0, 1: 0, 7: 0}, "lacks t-2")],
+)
+def test_partition_that_a_response_leaves_out_is_not_set(codes: dict[int, int], problem: str) -> None:
+    with pytest.raises(
+        ProtocolError, match=rf"\[RESPONSE_INCOMPLETE\] The response of .* to OffsetCommit {problem}\."
+    ) as caught:
+        parse_response(response(codes), ASKED, "lag", ADDRESS)
     assert caught.value.retriable
