@@ -65,6 +65,11 @@ class PartitionQueue:
         self.next_number += len(parts) - 1
         self.pending += len(parts) - 1
 
+    def has_delivered_after(self, batch: ProducerBatch) -> bool:
+        """Whether a batch behind this one was acknowledged."""
+        behind = sum(other.number > batch.number for other in self.batches)
+        return behind < self.next_number - 1 - batch.number
+
     def first_pending(self) -> ProducerBatch:
         """Return the oldest batch that is not in flight; there must be one."""
         oldest = self.batches[0]

@@ -13,6 +13,7 @@ from pyspark_kafka.client.produce.batches.partition_queue import MAX_IN_FLIGHT, 
 from pyspark_kafka.client.produce.batches.producer_batch import FINAL_STATES, BatchState, ProducerBatch, RecordCounts
 from pyspark_kafka.client.produce.batches.sequences import Sequences
 from pyspark_kafka.client.produce.batches.verdicts import Verdict, judge_code, proves_absence
+from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.counters import COUNTERS, RETRIES
 from pyspark_kafka.errors import ProtocolError
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Final batches leave the expiries in groups of at least this size.
 _KEPT_EXPIRIES = 1_000
+# How often a batch is sent that the broker finds damaged.
+_CORRUPT_ATTEMPTS = 5
 
 
 class ProducerState:
@@ -170,7 +173,13 @@ class ProducerState:
             code: the broker's error code.
             retriable: what the table of codes says of it.
         """
-        oldest = self._partitions[batch.topic_partition].batches[0] is batch
+        partition = self._partitions[batch.topic_partition]
+        if code == ErrorCode.CORRUPT_MESSAGE:
+            # Mostly a bit that flipped on the way: brokers check before they append. A batch that is damaged here stays
+            # damaged; and behind a later batch that was taken, this one is out of order.
+            is_late = self._idempotent and partition.has_delivered_after(batch)
+            retriable = batch.attempts < _CORRUPT_ATTEMPTS and not is_late
+        oldest = partition.batches[0] is batch
         return judge_code(code, retriable=retriable, oldest=oldest)
 
     def acknowledge(self, batch: ProducerBatch) -> None:

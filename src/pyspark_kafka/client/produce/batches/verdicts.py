@@ -10,6 +10,7 @@ from pyspark_kafka.client.wire.error_codes import ErrorCode
 # answers NOT_LEADER_OR_FOLLOWER to a write that it has appended but not yet replicated.
 _PROVES_ABSENCE = frozenset(
     {
+        ErrorCode.CORRUPT_MESSAGE,
         ErrorCode.MESSAGE_TOO_LARGE,
         ErrorCode.RECORD_LIST_TOO_LARGE,
         ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.batches.verdicts import Verdict
+from pyspark_kafka.client.wire.completeness import response_incomplete
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error, error_kind
 from pyspark_kafka.counters import COUNTERS, THROTTLE_SECONDS
-from pyspark_kafka.errors import ConnectorError, ProtocolError
+from pyspark_kafka.errors import ConnectorError, listed
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.produce.response import ProducePartitionResponse, ProduceResponse
     from pyspark_kafka.model import TopicPartition
 
-# How many partitions an error names.
-_NAMED = 5
+_NAME = itemgetter(0)
 
 
 class Receiver:
@@ -119,10 +120,15 @@ class Receiver:
         now, address = lane.heard_at, lane.connection.address
         delivered = False
         fatal: tuple[ProducerBatch, ProducePartitionResponse] | None = None
-        for part in response.partitions:
+        partitions = response.partitions
+        problem = ""
+        if len(partitions) > 1 and len(set(map(_NAME, partitions))) < len(set(partitions)):
+            # docs/internals/fetch-rules.md, R14
+            partitions, problem = [], "names a partition twice"
+        for part in partitions:
             batch = request.batches.pop(part.topic_partition, None)
             if batch is None:
-                continue  # not part of the request, or listed twice: docs/internals/fetch-rules.md, R14
+                continue  # not part of the request, or the same entry twice: docs/internals/fetch-rules.md, R14
             verdict = Verdict.DELIVERED
             if part.code != ErrorCode.NONE:
                 verdict = self._take_failure(batch, part, address, now)
@@ -137,13 +143,8 @@ class Receiver:
         if delivered:
             self._parts.waiting.progress()
         if request.batches:
-            named = ", ".join(map(str, list(request.batches)[:_NAMED]))
-            incomplete = ProtocolError(
-                f"The response of {address} to a write lacks {named}.",
-                condition="RESPONSE_INCOMPLETE",
-                parameters={"broker": address},
-            )
-            self._failures.fail(request, incomplete, address)
+            problem = problem or f"lacks {listed(list(request.batches))}"
+            self._failures.fail(request, response_incomplete("Produce", address, problem), address)
         if response.throttle_time_ms > 0:
             # The broker does not read from this connection meanwhile (KIP-219): neither send, nor call it silent.
             pause_s = response.throttle_time_ms / 1000

@@ -24,6 +24,7 @@ BACKOFF = Backoff(100, 1_000, rng=lambda: 0.5)
 NOT_LEADER = 6
 TIMED_OUT = 7
 NOT_ENOUGH_REPLICAS = 19
+CORRUPT = 2
 OUT_OF_ORDER = 45
 DUPLICATE = 46
 
@@ -63,6 +64,38 @@ def test_sequences_count_records_of_each_partition_from_zero() -> None:
     assert [sequences.take(TP, count) for count in (3, 5, 1)] == [0, 3, 8]
     assert [sequences.take(OTHER, count) for count in (2, 1)] == [0, 2]
     assert len(sequences) == 2
+
+
+def test_batch_that_was_damaged_on_its_way_is_sent_again_and_is_certainly_not_in_the_log() -> None:
+    state = confirmed_state()
+    add(state, 10)
+    (batch,) = send_all(state)
+    for attempt in range(1, 5):
+        assert state.judge(batch, CORRUPT, retriable=False) is Verdict.RETRY
+        state.fail(batch, float(attempt), CORRUPT)
+        assert state.counts() == RecordCounts(delivered=1, not_delivered=10)
+        assert send_all(state, 10.0 * attempt) == [batch]
+    assert state.judge(batch, CORRUPT, retriable=False) is Verdict.FATAL
+    state.refuse(batch, CORRUPT)
+    assert state.counts() == RecordCounts(delivered=1, not_delivered=10)
+
+
+def test_damaged_batch_behind_which_another_one_was_taken_is_not_sent_again() -> None:
+    """The log has later sequences of this producer: it would be out of order until its time is over."""
+    state = confirmed_state()
+    add(state, 1, 1)
+    first, second = send_all(state)
+    assert state.judge(first, CORRUPT, retriable=False) is Verdict.RETRY
+    state.acknowledge(second)
+    assert state.judge(first, CORRUPT, retriable=False) is Verdict.FATAL
+
+
+def test_damaged_batch_without_sequences_is_sent_again_behind_others() -> None:
+    state = make_state(idempotent=False)
+    add(state, 1, 1)
+    first, second = send_all(state)
+    state.acknowledge(second)
+    assert state.judge(first, CORRUPT, retriable=False) is Verdict.RETRY
 
 
 def test_sequence_continues_with_zero_after_the_highest() -> None:
