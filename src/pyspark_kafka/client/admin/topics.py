@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.retry import attempts
+from pyspark_kafka.client.wire.completeness import match_entries
 from pyspark_kafka.client.wire.messages import CreateTopicsRequest, ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right, name_user
-from pyspark_kafka.errors import AccessError, DeadlineError, TransportError
+from pyspark_kafka.errors import AccessError, DeadlineError, ProtocolError, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -67,11 +68,14 @@ def create_topics(client: KafkaClient, topics: Iterable[NewTopic], deadline: Dea
         controller_id = client.fetch_metadata((), step).controller_id
         try:
             response = client.call(request, broker_id=controller_id if controller_id >= 0 else None, deadline=step)
-        except (TransportError, DeadlineError):
-            # After a lost response the topic may exist because of this request.
+            results = ((entry.name, entry) for entry in response.topics)
+            names = [topic.name for topic in wanted]
+            created = match_entries(names, results, "CreateTopics", f"broker {controller_id}")
+        except (TransportError, DeadlineError, ProtocolError):
+            # After a response that is lost, or not complete, the topic may exist because of this request.
             tolerated.add(ErrorCode.TOPIC_ALREADY_EXISTS)
             raise
-        for entry in response.topics:
+        for entry in created.values():
             if entry.error_code not in tolerated:
                 raise broker_error(
                     entry.error_code,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
+from pyspark_kafka.client.wire.completeness import match_entries, response_incomplete
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import BrokerError, ProtocolError
@@ -171,32 +172,37 @@ class ClusterMetadata:
         return broker_error(found.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"{topic_partition} has no leader")
 
 
-def parse_metadata(response: Any, version: int) -> ClusterMetadata:
+def parse_metadata(
+    response: Any, version: int, *, asked: Collection[str] | None = None, address: str = ""
+) -> ClusterMetadata:
     """Turn a decoded Metadata response into values.
 
     Args:
         response: as kafka-python decodes it.
         version: the version of the response. Before `_FIRST_WITH_RELIABLE_EPOCHS`, the epochs of leaders are left out.
+        asked: the topics of the request; other topics are left out. None if it was about all topics.
+        address: of the broker, for errors.
 
     Raises:
-        ProtocolError: a topic or broker has a name that no Kafka cluster has: it would change what logs show.
+        ProtocolError: a topic or broker has a name that no Kafka cluster has: it would change what logs show. Or a
+            topic that was asked for is missing, or a topic or partition is there twice (condition RESPONSE_INCOMPLETE).
     """
     epochs = version >= _FIRST_WITH_RELIABLE_EPOCHS
+    # Null only if a topic was asked for by id, which this package does not do.
+    entries = [(topic.name, topic) for topic in response.topics if topic.name is not None]
+    wanted = asked if asked is not None else [name for name, _ in entries]
     topics: dict[str, TopicMetadata] = {}
-    for topic in response.topics:
-        name = topic.name
-        if name is None:
-            # Null only if a topic was asked for by id, which this package does not do.
-            continue
-        if topic.error_code == ErrorCode.NONE:
+    for name, topic in match_entries(wanted, entries, "Metadata", address).items():
+        if asked is None or topic.error_code == ErrorCode.NONE:
             _check_name(name, "topic")
+        by_number = {entry.partition_index: entry for entry in topic.partitions}
+        if len(by_number) < len(topic.partitions):
+            raise response_incomplete("Metadata", address, f"names a partition of topic '{name}' twice")
         topics[name] = TopicMetadata(
             name=name,
             topic_id=topic.topic_id if topic.topic_id not in (None, _NO_ID) else None,
             is_internal=bool(topic.is_internal),
-            partitions=tuple(
-                sorted((_parse_partition(name, entry, epochs=epochs) for entry in topic.partitions), key=_number)
-            ),
+            partitions=tuple(_parse_partition(name, by_number[number], epochs=epochs) for number in sorted(by_number)),
             error_code=topic.error_code,
         )
     for node in response.brokers:
@@ -229,7 +235,3 @@ def _parse_partition(topic: str, entry: Any, *, epochs: bool) -> PartitionMetada
         in_sync_ids=tuple(entry.isr_nodes or ()),
         error_code=entry.error_code,
     )
-
-
-def _number(partition: PartitionMetadata) -> int:
-    return partition.topic_partition.partition

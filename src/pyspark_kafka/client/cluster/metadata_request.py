@@ -8,6 +8,7 @@ from pyspark_kafka.client.cluster.any_broker import HEDGE_AFTER_S
 from pyspark_kafka.client.cluster.errors import metadata_without_brokers
 from pyspark_kafka.client.cluster.metadata import parse_metadata
 from pyspark_kafka.client.wire.messages import ErrorCode, MetadataRequest, broker_error
+from pyspark_kafka.errors import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -38,7 +39,7 @@ def request_metadata(
         What the broker told, and its address.
 
     Raises:
-        ConnectorError: as `AnyBroker.call`; or the broker refused, or knows no brokers.
+        ConnectorError: as `AnyBroker.call`; or the broker refused, knows no brokers, or left something out.
     """
     wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
@@ -51,5 +52,11 @@ def request_metadata(
         # What a broker says before it has heard of the cluster itself; the next one asked may know more.
         connection.close()
         raise metadata_without_brokers(connection.address)
-    found = parse_metadata(response, connection.api_version(MetadataRequest))
+    version = connection.api_version(MetadataRequest)
+    try:
+        found = parse_metadata(response, version, asked=topics, address=connection.address)
+    except ProtocolError:
+        # The next broker that is asked may say more.
+        connection.close()
+        raise
     return found, (connection.host, connection.port)

@@ -137,11 +137,16 @@ def _build_request(questions: list[EpochQuestion]) -> Any:
 
 def _parse_response(response: Any, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, EpochEnd]:
     found = {topic_partition: EpochEnd(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1) for topic_partition in wanted}
+    left = set(found)
     for topic in response.topics:
         for entry in topic.partitions:
             topic_partition = TopicPartition(topic.topic, entry.partition)
-            if topic_partition not in found:
+            if topic_partition not in left:
+                if topic_partition in found:
+                    # There twice: nobody knows which entry is right.
+                    found[topic_partition] = EpochEnd(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
                 continue
+            left.discard(topic_partition)
             if entry.error_code in _REFUSED:
                 # Whether the user may read, the fetch finds out; a refused check is no reason to end the read.
                 found[topic_partition] = _CANNOT_TELL

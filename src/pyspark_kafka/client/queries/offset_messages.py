@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Union
 
+from pyspark_kafka.client.wire.completeness import response_incomplete
 from pyspark_kafka.client.wire.messages import ErrorCode, ListOffsetsRequest, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.model import TopicPartition
@@ -81,14 +82,18 @@ def parse_response(
     """
     offsets: dict[TopicPartition, int] = {}
     waiting = {partition.topic_partition for partition in partitions}
+    taken: set[TopicPartition] = set()
+    doubled: set[TopicPartition] = set()
     failures: dict[TopicPartition, ConnectorError] = {}
     for topic in response.topics:
         for entry in topic.partitions:
             topic_partition = TopicPartition(topic.name, entry.partition_index)
+            if topic_partition in taken:
+                doubled.add(topic_partition)
             if topic_partition not in waiting:
-                # Not asked for, or there twice: the first entry counts.
                 continue
             waiting.discard(topic_partition)
+            taken.add(topic_partition)
             if entry.error_code != ErrorCode.NONE:
                 failures[topic_partition] = broker_error(
                     entry.error_code,
@@ -104,6 +109,10 @@ def parse_response(
                 failures[topic_partition] = broker_error(
                     ErrorCode.OFFSET_NOT_AVAILABLE, f"{address} returned offset {entry.offset} for {topic_partition}"
                 )
+    for topic_partition in doubled:
+        # One of the entries is another partition's: nobody knows which.
+        offsets.pop(topic_partition, None)
+        failures[topic_partition] = response_incomplete("ListOffsets", address, f"names {topic_partition} twice")
     for topic_partition in waiting:
         failures[topic_partition] = broker_error(
             ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{address} left {topic_partition} out of its response about offsets"

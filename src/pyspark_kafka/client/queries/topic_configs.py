@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.wire.completeness import match_entries
 from pyspark_kafka.client.wire.messages import DescribeConfigsRequest, ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right, name_user
 from pyspark_kafka.errors import AccessError, ConnectorError
@@ -61,7 +62,9 @@ def _ask(
         ]
     )
     found: dict[str, dict[str, str | None] | ConnectorError] = {}
-    for result in client.call(request, deadline=deadline).results:
+    response, connection = client.any_broker.call(request, deadline)
+    results = ((result.resource_name, result) for result in response.results)
+    for result in match_entries(topics, results, "DescribeConfigs", connection.address).values():
         if result.error_code != ErrorCode.NONE:
             error = broker_error(
                 result.error_code,

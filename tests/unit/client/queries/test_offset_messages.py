@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 from pyspark_kafka.client.queries.offset_messages import OffsetSpec, build_request, parse_response
-from pyspark_kafka.errors import BrokerError
+from pyspark_kafka.errors import BrokerError, ProtocolError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 
@@ -60,7 +60,7 @@ def test_end_that_is_not_known_yet_is_a_failure() -> None:
 
 
 def test_partition_that_a_response_leaves_out_counts_as_not_led() -> None:
-    offsets, failures = parse_response(response((T0, 0, 4), (T0, 0, 5)), PARTITIONS, SPECS, "b:1")
+    offsets, failures = parse_response(response((T0, 0, 4)), PARTITIONS, SPECS, "b:1")
     assert offsets == {T0: 4}
     assert codes(failures) == {T1: 6, U0: 6}
 
@@ -69,3 +69,12 @@ def test_entry_that_was_not_asked_for_is_ignored() -> None:
     other = TopicPartition("other", 0)
     offsets, failures = parse_response(response((other, 0, 1), (T0, 0, 4)), PARTITIONS[:1], SPECS, "b:1")
     assert (offsets, failures) == ({T0: 4}, {})
+
+
+def test_partition_that_a_response_names_twice_is_asked_for_again() -> None:
+    """One of the entries is another partition's: its offset would be taken for this one's."""
+    offsets, failures = parse_response(response((T0, 0, 4), (T1, 0, 9), (T0, 0, 7)), PARTITIONS, SPECS, "h:1")
+    assert offsets == {T1: 9}
+    assert isinstance(failures[T0], ProtocolError)
+    assert failures[T0].retriable
+    assert "to ListOffsets names t-0 twice" in str(failures[T0])
