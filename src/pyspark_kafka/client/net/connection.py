@@ -32,6 +32,7 @@ from pyspark_kafka.client.wire.api_versions import ApiVersions
 from pyspark_kafka.client.wire.framed_request import FramedRequest
 from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_response_header
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest
+from pyspark_kafka.client.wire.nulls import refuse_nulls
 from pyspark_kafka.errors import ConnectorError, DeadlineError, ProtocolError, TransportError
 
 if TYPE_CHECKING:
@@ -250,8 +251,10 @@ class Connection:
             flexible, has_response = request.flexible_version_q(version), request.expect_response()
             response_class = request.header.get_response_class()
 
-            def decode(body: memoryview, version: int) -> Any:  # noqa: ARG001 - the class has it
-                return response_class.decode(body)
+            def decode(body: memoryview, version: int) -> Any:
+                response = response_class.decode(body)
+                refuse_nulls(response, version)
+                return response
 
         # The one response whose header is never flexible, so that every client can read it (KIP-511).
         flexible = flexible and request.API_KEY != _API_VERSIONS_KEY
