@@ -79,7 +79,13 @@ class ConnectorError(Exception):
         retriable: bool = False,
         parameters: Mapping[str, object] | None = None,
     ) -> None:
-        """Build the text `[condition] message Hint: hint`, without control characters."""
+        """Build the text `[condition] message Hint: hint`, without control characters.
+
+        The message may have several lines; the values that it names, which are often foreign, end none.
+        """
+        for value in map(str, (parameters or {}).values()):
+            if "\n" in value.strip("\n"):
+                message = message.replace(value, printable(value))
         self.message = printable(message, _LINES)
         self.hint = printable(hint, _LINES)
         super().__init__(_text(condition, self.message, self.hint))

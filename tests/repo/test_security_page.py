@@ -12,7 +12,7 @@ from kit.pointers import REPO
 from kit.source_tree import trees
 from pyspark_kafka.client.login.tokens import endpoint
 from pyspark_kafka.client.net import handshake
-from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES
+from pyspark_kafka.client.wire.frames import DECODED_LIMIT_BYTES, FRAME_LIMIT_BYTES
 from pyspark_kafka.continuous.channel import driver_side, frames
 from pyspark_kafka.options import (
     OPTIONS,
@@ -73,6 +73,7 @@ def test_preset_holds_no_password() -> None:
     ("text", "number"),
     [
         ("A response has at most {} MiB", FRAME_LIMIT_BYTES // _MIB),
+        ("at most {} MiB if it has no record batches", DECODED_LIMIT_BYTES // _MIB),
         ("and {} MiB before the\n  end of the login", handshake._GREETING_BYTES // _MIB),
         ("A response has at most {} KiB", endpoint._MAX_BODY >> 10),
         ("decompresses to at most {} MiB", FetchOptions().max_decompressed_bytes // _MIB),

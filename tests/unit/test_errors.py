@@ -176,3 +176,15 @@ def test_text_shows_control_characters_as_escapes_and_keeps_lines() -> None:
 @pytest.mark.parametrize("text", ["", "orders-3", "Größe 😀"])
 def test_printable_text_stays_as_it_is(text: str) -> None:
     assert printable(text) is text
+
+
+def test_value_of_a_parameter_ends_no_line_of_the_message() -> None:
+    """Most are foreign: the address of a broker, the name of a topic."""
+    host = "x\n26/11/29 09:00:00 ERROR forged"
+    error = TransportError(
+        f"Broker 1 at {host} cannot be reached.\nA second line of ours.", condition="C", parameters={"broker": host}
+    )
+    assert error.message == (
+        "Broker 1 at x\\n26/11/29 09:00:00 ERROR forged cannot be reached.\nA second line of ours."
+    )
+    assert "A second line of ours." in str(error).splitlines()

@@ -175,9 +175,18 @@ def test_first_response_is_refused_if_it_is_larger_than_any_broker_needs() -> No
 
 def test_later_responses_may_be_large() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
-        cluster.script(MetadataRequest, Raw(struct.pack(">i", 100 << 20)))
-        with pytest.raises(DeadlineError, match=f"0 of {100 << 20} bytes had arrived"):
+        cluster.script(MetadataRequest, Raw(struct.pack(">i", 60 << 20)))
+        with pytest.raises(DeadlineError, match=f"0 of {60 << 20} bytes had arrived"):
             connection.call(metadata_request(), Deadline(1_500))
+
+
+def test_response_without_record_batches_is_refused_if_it_is_larger_than_64_mib() -> None:
+    """As objects it takes a multiple of its bytes."""
+    with TcpCluster() as cluster, opened(cluster) as connection:
+        cluster.script(MetadataRequest, Raw(struct.pack(">i", (64 << 20) + 1)))
+        with pytest.raises(ProtocolError, match=r"\[FRAME_SIZE_INVALID\] .* allowed are 4 to 67108864"):
+            connection.call(metadata_request(), Deadline(5_000))
+        assert connection.closed
 
 
 def test_silence_ends_with_the_deadline_and_names_the_listener() -> None:

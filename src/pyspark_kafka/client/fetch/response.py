@@ -200,7 +200,9 @@ def _parse_nodes(body: memoryview) -> tuple[BrokerNode, ...]:
         (port,) = _INT32.unpack_from(body, at)
         rack, at = read_text(body, at + 4, flexible=True)
         at = skip_tagged_fields(body, at)
-        nodes.append(BrokerNode(broker_id, host or "", port, rack))
+        if host is None or not host.isprintable():
+            raise ValueError(f"a broker with the address {host!r}")
+        nodes.append(BrokerNode(broker_id, host, port, rack))
     return tuple(nodes)
 
 

@@ -30,7 +30,7 @@ from pyspark_kafka.client.stalls import contact_of
 from pyspark_kafka.client.tls.handshake import first_read_failed
 from pyspark_kafka.client.wire.api_versions import ApiVersions
 from pyspark_kafka.client.wire.framed_request import FramedRequest
-from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_response_header
+from pyspark_kafka.client.wire.frames import DECODED_LIMIT_BYTES, FRAME_LIMIT_BYTES, HEADER_BYTES, parse_response_header
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest
 from pyspark_kafka.client.wire.nulls import refuse_nulls
 from pyspark_kafka.errors import ConnectorError, DeadlineError, ProtocolError, TransportError
@@ -48,7 +48,7 @@ _API_VERSIONS_KEY = ApiVersionsRequest.API_KEY
 class _SentRequest(NamedTuple):
     """A request whose response is pending; `traced` if the wire trace was on when it was sent.
 
-    The response begins with `header`, mostly: a flexible one may have tagged fields.
+    The response begins with `header`, mostly: a flexible one may have tagged fields. It has `limit_bytes` at most.
     """
 
     correlation_id: int
@@ -58,6 +58,7 @@ class _SentRequest(NamedTuple):
     decode: Callable[[memoryview, int], Any]
     sent_at: float
     traced: bool
+    limit_bytes: int
 
 
 class Connection:
@@ -92,6 +93,7 @@ class Connection:
         self._options = options
         self._stream: FrameStream | None = FrameStream(sock, self.address)
         self._in_flight: deque[_SentRequest] = deque()
+        self._limit_bytes = FRAME_LIMIT_BYTES
         self._correlation_id = 0
         self._responses = 0
         self.doubt_at = math.inf
@@ -194,12 +196,8 @@ class Connection:
         return (self._stream or self._open_stream()).sock
 
     def limit_responses(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
-        """Refuse larger responses; by default only larger than any broker sends.
-
-        Raises:
-            TransportError: the connection is closed.
-        """
-        self._open_stream().limit_bytes = limit_bytes
+        """Refuse larger responses from now on; by default only larger than any broker sends to their requests."""
+        self._limit_bytes = limit_bytes
 
     def supports(self, request_class: Any, min_version: int = 0) -> bool:
         """Whether broker and client share a version of this request that is not below `min_version`."""
@@ -243,6 +241,7 @@ class Connection:
         if isinstance(request, FramedRequest):
             pieces = request.build(version, self._correlation_id, client_id)
             flexible, has_response = version >= request.first_flexible_version, request.has_response
+            limit_bytes = FRAME_LIMIT_BYTES
             decode: Callable[[memoryview, int], Any] = request.decode_response
         else:
             request.API_VERSION = version
@@ -250,6 +249,7 @@ class Connection:
             pieces = [request.encode(framed=True, header=True)]
             flexible, has_response = request.flexible_version_q(version), request.expect_response()
             response_class = request.header.get_response_class()
+            limit_bytes = DECODED_LIMIT_BYTES
 
             def decode(body: memoryview, version: int) -> Any:
                 response = response_class.decode(body)
@@ -263,7 +263,7 @@ class Connection:
         if not self._in_flight:
             self.doubt_at = began + doubt_after_s(began - self._heard_at, was_lent=self._was_lent)
             self._was_lent = False
-        sent = _SentRequest(self._correlation_id, request.name, version, header, decode, began, traced)
+        sent = _SentRequest(self._correlation_id, request.name, version, header, decode, began, traced, limit_bytes)
         budget_ms = self._options.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
             (self._stream or self._open_stream()).send(pieces, budget_ms / 1000)
@@ -354,6 +354,7 @@ class Connection:
         stream = self._stream or self._open_stream()
         start = len(sent.header)
         try:
+            stream.limit_bytes = min(self._limit_bytes, sent.limit_bytes)
             frame = stream.receive(self._buffers.take if reuse else None, deadline, stall_s)
             if frame[:start] != sent.header:
                 start = self._body_start(frame, sent)

@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Any
 
 from pyspark_kafka.client.wire.framed_request import FramedRequest
-from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.errors import ConnectorError, printable
 
 # Set to 1, it switches the log on in a process whose logging nobody configures: Spark's Python workers.
 WIRE_LOG_VARIABLE = "PYSPARK_KAFKA_WIRE_LOG"
@@ -81,7 +81,7 @@ class WireEvent:
             words.append(f"partitions={self.partitions}")
         if self.elapsed_ms is not None:
             words.append(f"ms={self.elapsed_ms:.1f}")
-        return " ".join(words) + (f": {self.reason}" if self.reason else "")
+        return printable(" ".join(words) + (f": {self.reason}" if self.reason else ""))
 
 
 def is_on() -> bool:

@@ -9,6 +9,9 @@ from pyspark_kafka.errors import ProtocolError
 # A larger frame is not a response of a Kafka broker: brokers bound requests at 100 MiB, and a response to a fetch
 # exceeds the limit of the request by one record batch at most.
 FRAME_LIMIT_BYTES = 256 << 20
+# Of responses that become objects, which take up to twelve times the memory of their bytes: all without record batches.
+# Metadata of 400,000 partitions with three replicas have 30 MiB.
+DECODED_LIMIT_BYTES = 64 << 20
 # Correlation id.
 HEADER_BYTES = 4
 

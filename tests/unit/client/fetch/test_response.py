@@ -153,3 +153,9 @@ def test_empty_tagged_fields_take_no_memory_each() -> None:
         tracemalloc.stop()
     assert response.partitions[0].partition == 3
     assert peak < 1 << 20
+
+
+def test_address_of_a_leader_that_would_change_a_log_is_refused() -> None:
+    body = encode_response(17).replace(b"kafka-7", b"kafka\n7")
+    with pytest.raises(ProtocolError, match=r"\[FETCH_RESPONSE_INVALID\] .* a broker with the address 'kafka\\n7'"):
+        parse_fetch_response(memoryview(body), 17)

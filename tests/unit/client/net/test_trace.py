@@ -73,3 +73,8 @@ def test_a_reason_has_no_hint() -> None:
     error = TransportError("It was lost.", condition="CONNECTION_LOST", hint="Look.")
     assert trace.reason_of(error) == "[CONNECTION_LOST] It was lost."
     assert trace.reason_of(KeyboardInterrupt()) == "KeyboardInterrupt"
+
+
+def test_line_of_the_trace_is_one_line_whatever_a_broker_says() -> None:
+    event = WireEvent(WireStep.FAILED, "h:9092", "Metadata", 12, 3, reason="a \x1b[31mred\n26/11/29 ERROR line")
+    assert str(event) == "failed h:9092 Metadata v12 id=3: a \\x1b[31mred\\n26/11/29 ERROR line"
