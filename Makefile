@@ -240,7 +240,7 @@ bench-checkpoints:  ## Measure checkpoint commands on 100,000 batches; ARGS=--ev
 	@$(prepare) .venv-bench --group bench --with 'pyspark==4.2.0'
 	.venv-bench/bin/python bench/checkpoints.py $(ARGS)
 
-fuzz:  ## Fuzz every target for SECONDS each (22 targets, together 28 minutes)
+fuzz:  ## Fuzz every target for SECONDS each (23 targets, together 29 minutes)
 	@$(fuzz_venv)
 	.venv-fuzz/bin/python fuzz/run_fuzz.py --seconds $(SECONDS) $(ARGS)
 

@@ -56,6 +56,7 @@ def seeds_of(target: str) -> list[bytes]:
     makers = {
         "frame": _frames,
         "fetch_response": _responses,
+        "damaged_fetch": _damages,
         "token_response": _tokens,
         "batch": _batches,
         "encode": _rows,
@@ -74,6 +75,16 @@ def _stores() -> list[bytes]:
     """Return the stores of keytool, each as truststore and as keystore."""
     files = sorted(_STORES.iterdir())
     return [bytes([role, 0, 0, 1]) + file.read_bytes() for file in files for role in (0, 1)]
+
+
+def _damages() -> list[bytes]:
+    """Return logs without and with gaps, each with a bit of the first base offset damaged."""
+    logs = [bytes(12), bytes([9, 0, 9, 210, 9, 0, 9, 255, 9, 0, 9, 201])]
+    return [
+        bytes([version]) + struct.pack(">I", 4096) + log + struct.pack(">HHBBBH", 0, 65535, 2, 70, 0, 600)
+        for version in (0, 14)
+        for log in logs
+    ]
 
 
 def _frames() -> list[bytes]:

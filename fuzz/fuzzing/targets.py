@@ -11,6 +11,7 @@ from fuzzing.batch_target import batch
 from fuzzing.channel_target import channel
 from fuzzing.checkpoint_target import checkpoint
 from fuzzing.client_targets import fetch_response, frame, token_response
+from fuzzing.damage_target import damaged_fetch
 from fuzzing.encode_target import encode
 from fuzzing.login_targets import jaas, oauth_token, sasl
 from fuzzing.mutation import mutate_bytes
@@ -43,6 +44,7 @@ class Target:
 TARGETS = {
     "frame": Target(frame),
     "fetch_response": Target(fetch_response),
+    "damaged_fetch": Target(damaged_fetch),
     "token_response": Target(token_response),
     "batch": Target(batch, mutate_records),
     **{name: Target(run) for name, run in codec_targets.TARGETS.items()},

@@ -41,6 +41,7 @@
 | responses about transactions for that cluster | `fakes/transactions.py` |
 | a cluster in memory, for producers | `fakes/memory_cluster.py` |
 | a cluster in memory, for fetches without sockets | `fakes/simulated_cluster.py` |
+| the same, with one damaged bit of a response | `fakes/damaged_cluster.py` |
 | a continuous query without Spark, threads or clock | `fakes/simulated_query.py` |
 | its lanes; its source, sink and checkpoint | `fakes/simulated_lane.py`, `fakes/simulated_ends.py` |
 | the same with transactions, without Kafka | `fakes/simulated_transactions.py` |

@@ -14,7 +14,7 @@ is older than the records of its response: leaders read it first. It decides abo
 behind the end of the log is nothing that a gap could lead to.
 
 What remains: a batch that is moved inside of a hole of a compacted log has other offsets than it should, but no record
-is left out or read twice.
+is left out or read twice. And a range that begins inside of a batch and ends with it is read with this batch alone.
 
 Source: docs/internals/fetch-rules.md, R53.
 """

@@ -29,7 +29,7 @@ from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
 from pyspark_kafka.client.fetch.cursor import FetchedRecords
 from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka.client.fetch.request import FetchFrame
-from pyspark_kafka.client.fetch.response import NEWEST_VERSION, parse_fetch_response
+from pyspark_kafka.client.fetch.response import NEWEST_VERSION, FetchResponse, parse_fetch_response
 from pyspark_kafka.client.fetch.session import FetchSession
 from pyspark_kafka.client.fetch.steps import (
     Deliver,
@@ -131,7 +131,11 @@ class SimulatedCluster:
         found = script() if isinstance(script, type) else script(request)
         if isinstance(found, (Close, Silence)):
             return found
-        return parse_fetch_response(memoryview(bytes(found.encode(version=version))), version)
+        return self.parse(bytes(found.encode(version=version)), version)
+
+    def parse(self, body: bytes, version: int) -> FetchResponse:
+        """Parse the bytes of a response; a test may damage them."""
+        return parse_fetch_response(memoryview(body), version)
 
     # What a client remembers (`ClusterMemory`)
 
