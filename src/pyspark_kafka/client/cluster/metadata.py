@@ -185,7 +185,7 @@ def parse_metadata(
 
     Raises:
         ProtocolError: a topic or broker has a name that no Kafka cluster has: it would change what logs show. Or a
-            topic that was asked for is missing, or a topic or partition is there twice (condition RESPONSE_INCOMPLETE).
+            topic that was asked for or a partition is missing, or there twice (condition RESPONSE_INCOMPLETE).
     """
     epochs = version >= _FIRST_WITH_RELIABLE_EPOCHS
     # Null only if a topic was asked for by id, which this package does not do.
@@ -198,11 +198,15 @@ def parse_metadata(
         by_number = {entry.partition_index: entry for entry in topic.partitions}
         if len(by_number) < len(topic.partitions):
             raise response_incomplete("Metadata", address, f"names a partition of topic '{name}' twice")
+        numbers = sorted(by_number)
+        if topic.error_code == ErrorCode.NONE and (not numbers or numbers[0] or numbers[-1] != len(numbers) - 1):
+            # Not read, or not written to, without a word.
+            raise response_incomplete("Metadata", address, f"lacks partitions of topic '{name}'")
         topics[name] = TopicMetadata(
             name=name,
             topic_id=topic.topic_id if topic.topic_id not in (None, _NO_ID) else None,
             is_internal=bool(topic.is_internal),
-            partitions=tuple(_parse_partition(name, by_number[number], epochs=epochs) for number in sorted(by_number)),
+            partitions=tuple(_parse_partition(name, by_number[number], epochs=epochs) for number in numbers),
             error_code=topic.error_code,
         )
     for node in response.brokers:

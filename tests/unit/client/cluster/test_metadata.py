@@ -24,7 +24,7 @@ def metadata(
     host: str = "h",
     error_code: int = 0,
     asked: list[str] | None = None,
-    partitions: Sequence[int] = (),
+    partitions: Sequence[int] = (0,),
     times: int = 1,
 ) -> ClusterMetadata:
     response = MetadataResponse(
@@ -80,6 +80,10 @@ def test_topic_that_was_not_asked_for_is_left_out() -> None:
         ({"topic": "T", "asked": ["t"]}, "lacks t"),
         ({"times": 2, "asked": ["t"]}, "names t twice"),
         ({"times": 2}, "names t twice"),
+        ({"partitions": ()}, "lacks partitions of topic 't'"),
+        ({"partitions": (0, 2)}, "lacks partitions of topic 't'"),
+        ({"partitions": (1,), "asked": ["t"]}, "lacks partitions of topic 't'"),
+        ({"partitions": (-1, 0)}, "lacks partitions of topic 't'"),
         ({"partitions": (0, 1, 0)}, "names a partition of topic 't' twice"),
         ({"partitions": (0, 1, 1), "asked": ["t"]}, "names a partition of topic 't' twice"),
     ],
@@ -92,5 +96,6 @@ def test_metadata_that_do_not_fit_the_question_are_an_error_to_be_retried(
 
 
 def test_partitions_are_in_the_order_of_their_numbers() -> None:
-    found = metadata(partitions=(2, 0, 5)).topics["t"].partitions
-    assert [each.topic_partition.partition for each in found] == [0, 2, 5]
+    found = metadata(partitions=(2, 0, 1)).topics["t"].partitions
+    assert [each.topic_partition.partition for each in found] == [0, 1, 2]
+    assert metadata(error_code=3, partitions=()).topics["t"].partitions == ()
