@@ -23,7 +23,7 @@ from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 from pyspark_kafka.sink.driver.publisher import ENDED, ENDED_AFTER_MS
 from pyspark_kafka.sink.driver.task_commits import TaskCommitCalls
-from pyspark_kafka.sink.driver.task_outcomes import find_outcome
+from pyspark_kafka.sink.task_outcomes import find_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
