@@ -100,7 +100,7 @@
 | the programs and commands of a guide | `pages.py` |
 | ways to log in, and what is done with them | `security_matrix.py` |
 | these on a client of Spark Connect | `programs/matrix_client.py` |
-| to wait for a condition | `waiting.py` |
+| to wait for a condition, and for how long | `waiting.py` |
 | a source and a sink that keep their contracts, and some with faults | `contracts.py` |
 | a continuous source that keeps its contract, and some with faults | `continuous_contracts.py` |
 | the outcomes of the cases of such a file | `outcomes.py` |

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.checkpoint import CheckpointFiles
 
 QUERY_ID = "6a1c1f0e-9d0a-4c7e-8a37-0f7f5e2c9b11"
@@ -89,7 +90,7 @@ def check_that_one_creator_wins(files: CheckpointFiles, creators: int) -> None:
     at_once = threading.Barrier(creators)
 
     def create(number: int) -> bool:
-        at_once.wait(10)
+        at_once.wait(PATIENCE_S)
         return files.create("offsets/0", b"%d" % number)
 
     with ThreadPoolExecutor(creators) as pool:

@@ -28,6 +28,7 @@ from kit.costs import without_collections
 from kit.fakes.handlers.fetch import fetch
 from kit.fakes.handlers.produce import produce
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.options import parse_write_options
@@ -49,7 +50,6 @@ _VALUE = b"v" * 100
 _SENDS = frozenset({"send", "sendall", "sendmsg"})
 _RECEIVES = frozenset({"recv", "recv_into", "recvmsg", "recvmsg_into"})
 _WAITS = frozenset({"poll", "select", "epoll"})
-_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -241,14 +241,14 @@ class _Answers:
 
     def wait_for_end_of_step(self) -> None:
         """Return between two steps; for the broker."""
-        self._between_steps.wait(_PATIENCE_S)
+        self._between_steps.wait(PATIENCE_S)
 
     def end_step(self) -> None:
         """Return when each request was answered: on the loopback, what was sent is there."""
         self._between_steps.set()
         sent = sum(connection._correlation_id for connection in self._connections)
         with self._changed:
-            if not self._changed.wait_for(lambda: self._answered >= sent, _PATIENCE_S):
+            if not self._changed.wait_for(lambda: self._answered >= sent, PATIENCE_S):
                 raise TimeoutError(f"{self._answered} of {sent} requests were answered")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka import delegation_tokens
 from pyspark_kafka.client.login.delegation_token import DelegationToken, hmac_of, key_of
 from pyspark_kafka.delegation_tokens import TokenKeeper, query_options
@@ -169,7 +169,7 @@ def test_time_that_is_left_is_told_by_the_clock_of_the_brokers() -> None:
     ahead = timedelta(hours=10)
     first = token(lasts_s=36_060.0, ends_s=90_000.0, clock_ahead=ahead)
     with TokenKeeper(first, renewals, refuse):
-        eventually(lambda: renewals.count == 1, 10.0)
+        eventually(lambda: renewals.count == 1)
 
 
 def test_token_at_the_end_of_its_lifetime_is_said_to_end(caplog: pytest.LogCaptureFixture) -> None:
@@ -232,8 +232,8 @@ def test_pause_of_a_renewal_ends_without_a_warning_when_the_keeper_is_stopped(ca
         raise TransportError("gone", condition="CONNECTION_FAILED", retriable=True)
 
     with caplog.at_level(logging.WARNING), TokenKeeper(token(lasts_s=0.5), renew, refuse) as keeper:
-        assert begun.wait(30)
-    keeper._thread.join(30)
+        assert begun.wait(PATIENCE_S)
+    keeper._thread.join(PATIENCE_S)
     assert interrupted == [True]
     assert caplog.messages == []
 
@@ -249,11 +249,11 @@ def test_stop_does_not_wait_for_a_renewal_at_silent_brokers(monkeypatch: pytest.
 
     monkeypatch.setattr(delegation_tokens, "_STOP_S", 0.01)
     keeper = TokenKeeper(token(lasts_s=0.5), renew, refuse)
-    assert begun.wait(30)
+    assert begun.wait(PATIENCE_S)
     keeper.stop()
     assert keeper._thread.is_alive()
     answered.set()
-    keeper._thread.join(30)
+    keeper._thread.join(PATIENCE_S)
     assert not keeper._thread.is_alive()
 
 

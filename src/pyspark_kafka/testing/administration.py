@@ -17,7 +17,8 @@ from pyspark_kafka.client.wire.error_codes import broker_error
 from pyspark_kafka.errors import SetupError
 
 CLUSTER_NAME = "kafka-cluster"
-_TIMEOUT_MS = 60_000
+# A broker that was just started on a busy machine takes its time for the first request, too.
+_TIMEOUT_MS = 120_000
 _FIRST_PAUSE_MS, _MAX_PAUSE_MS = 20, 500
 _ANY_HOST = "*"
 _T = TypeVar("_T")
@@ -34,7 +35,7 @@ def administer(address: str, what: str) -> Iterator[Any]:
     from kafka.admin import KafkaAdminClient  # noqa: PLC0415
     from kafka.errors import BrokerResponseError  # noqa: PLC0415
 
-    admin = KafkaAdminClient(bootstrap_servers=address, client_id="embedded")
+    admin = KafkaAdminClient(bootstrap_servers=address, client_id="embedded", bootstrap_timeout_ms=_TIMEOUT_MS)
     try:
         yield admin
     except BrokerResponseError as error:

@@ -16,6 +16,7 @@ from kafka import KafkaProducer
 
 from kit.administration import create_topic, delete_records, delete_topics
 from kit.reading import client_of, read_range
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
@@ -119,7 +120,7 @@ def write_transactions(kafka: EmbeddedKafka, topic: str) -> None:
         producer.init_transactions()
         for value, end in ((b"yes", producer.commit_transaction), (b"no", producer.abort_transaction)):
             producer.begin_transaction()
-            producer.send(topic, value, partition=0).get(timeout=30)
+            producer.send(topic, value, partition=0).get(timeout=PATIENCE_S)
             end()
     finally:
         producer.close()

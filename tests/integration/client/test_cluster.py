@@ -9,6 +9,7 @@ from kafka import KafkaProducer
 
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.admin.topics import NewTopic, create_topics
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.queries.log_sizes import fetch_log_sizes
@@ -61,7 +62,7 @@ def test_end_under_read_committed_is_before_an_open_transaction(
     try:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(topic, b"open", partition=0).get(timeout=30)
+        producer.send(topic, b"open", partition=0).get(timeout=PATIENCE_S)
         assert list_offsets(client, {partition: Latest()}) == {partition: 4}
         assert list_offsets(client, {partition: Latest()}, IsolationLevel.READ_COMMITTED) == {partition: 3}
         producer.commit_transaction()

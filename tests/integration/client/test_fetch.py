@@ -11,6 +11,7 @@ from kit.administration import create_topic, delete_records, delete_topics
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.reading import options_for, read_range
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.pool import ClientPool
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
@@ -80,7 +81,7 @@ def test_read_committed_gives_no_aborted_records_and_reaches_the_end(
         for number, commit in enumerate([True, False, True, False]):
             producer.begin_transaction()
             for _ in range(3):
-                producer.send(topic, b"%d" % number, partition=0).get(timeout=30)
+                producer.send(topic, b"%d" % number, partition=0).get(timeout=PATIENCE_S)
             if commit:
                 producer.commit_transaction()
             else:
@@ -103,7 +104,7 @@ def test_an_open_transaction_is_named_when_the_range_lies_behind_it(
     try:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(topic, b"open", partition=0).get(timeout=30)
+        producer.send(topic, b"open", partition=0).get(timeout=PATIENCE_S)
         fetch = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, poll_timeout_ms=2_000, max_wait_ms=50)
         with pytest.raises(DeadlineError) as caught:
             read(client, topic, 0, 1, fetch)

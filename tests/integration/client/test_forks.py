@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.fakes.schema_registry import RegistryAnswer, SchemaRegistryServer
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client import stalls
 from pyspark_kafka.client.stalls import Contact, Stall
 from pyspark_kafka.client.tls import contexts
@@ -79,6 +80,6 @@ def test_forked_child_asks_with_connections_of_its_own(schema_registry: SchemaRe
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     schema_registry.release()
-    asking.join(30)
+    asking.join(PATIENCE_S)
     assert registry.schema_by_id(2).text == '"int"'
     assert schema_registry.count("/schemas/ids/2") == 2

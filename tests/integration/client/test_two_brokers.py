@@ -283,7 +283,7 @@ def test_batches_are_stored_once_and_in_order_though_their_leader_dies(cluster: 
         producer.flush()
         send(first, b"stored by both, and the answer is lost")
         with KafkaClient(cluster.options()) as watcher:
-            eventually(lambda: list_offsets(watcher, {first: Latest()})[first] == 41, 60)
+            eventually(lambda: list_offsets(watcher, {first: Latest()})[first] == 41)
         lose_answer(producer, broker_id=2)
         cluster.second.kill()
         for number in range(20, 40):
@@ -422,7 +422,7 @@ def test_rows_without_a_key_go_to_the_partitions_of_the_broker_that_is_left(clus
 
     task(1)
     cluster.second.kill()
-    eventually(lambda: [p.has_leader for p in cluster.partitions(topic)] == [True, False, True, False], 60)
+    eventually(lambda: [p.has_leader for p in cluster.partitions(topic)] == [True, False, True, False])
     drop_producers()
     # Each more than one partition takes before the next one has its turn.
     for _ in range(4):

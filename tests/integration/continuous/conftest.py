@@ -9,6 +9,7 @@ from pyspark import cloudpickle
 
 from kit import continuous as kit_continuous
 from kit import continuous_state
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.continuous.query.runner import QueryRunner
 
 
@@ -26,7 +27,7 @@ def stop_what_was_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for runner in started:
         runner.stop()
-        assert runner.wait(90), "a query did not stop"
+        assert runner.wait(PATIENCE_S), "a query did not stop"
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from kit.continuous import FilesTable, StagedTable
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, consume, consume_committed, produce
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.queries.offsets import list_offsets
@@ -126,7 +126,7 @@ def test_query_ends_behind_aborted_records_at_the_end_of_a_log(
     try:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(source, b"9").get(timeout=30)
+        producer.send(source, b"9").get(timeout=PATIENCE_S)
         producer.abort_transaction()
         # The broker writes the marker after the producer has its answer.
         partition = TopicPartition(source, 0)
@@ -138,7 +138,7 @@ def test_query_ends_behind_aborted_records_at_the_end_of_a_log(
         # Three records, the aborted one, and the marker that says so.
         assert json.loads(query.lastProgress.sources[0].endOffset) == {source: {"0": 5}}
         producer.begin_transaction()
-        producer.send(source, b"3").get(timeout=30)
+        producer.send(source, b"3").get(timeout=PATIENCE_S)
         # The end is that of what can be read: an open transaction does not keep the query.
         again = start(
             spark, bootstrap_servers, source, target, tmp_path, reader={"kafka.isolation.level": "read_committed"}

@@ -24,7 +24,7 @@ from kit.continuous import SCHEMA, FilesTable, StagedTable, committed_rows
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.placement.slots import TaskSlots
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
@@ -83,11 +83,11 @@ def other_job(spark: SparkSession, place: Path) -> Iterator[Path]:
     job = threading.Thread(target=lambda: spark.range(0, 1, 1, 1).mapInArrow(hold, "id bigint").collect())
     job.start()
     try:
-        eventually(held.exists, 60)
+        eventually(held.exists)
         yield release
     finally:
         release.touch()
-        job.join(60)
+        job.join(PATIENCE_S)
         assert not job.is_alive()
 
 
@@ -106,7 +106,7 @@ def test_missing_slots_are_told_and_waited_for(
         add_lines(tmp_path, name, 1, 2)
     with other_job(spark, tmp_path) as release:
         query = start(spark, tmp_path, lambda batch: batch, tasks="7")
-        eventually(lambda: "Waiting for Spark to run 2 tasks" in query.status["message"], 60)
+        eventually(lambda: "Waiting for Spark to run 2 tasks" in query.status["message"])
         eventually(lambda: "waits for Spark to start its tasks (2)" in caplog.text)
         assert "has option tasks=7, and Spark has slots for 2 tasks" in caplog.text
         assert "free slots: 1" in caplog.text
@@ -195,7 +195,7 @@ def test_stop_does_not_wait_for_a_function_that_hangs(
     query = start(spark, tmp_path, hangs)
     query.processAllAvailable()
     add_lines(tmp_path, "a", 2)
-    eventually(entered.exists, 60)
+    eventually(entered.exists)
     begun = time.monotonic()
     query.stop()
     assert time.monotonic() - begun < 30

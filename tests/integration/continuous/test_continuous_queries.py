@@ -22,7 +22,7 @@ from kit.continuous import SCHEMA, FilesTable, StagedTable, StagedWrite, committ
 from kit.pointers import REPO
 from kit.programs.dying_driver import run_until_killed
 from kit.programs.run import run_logging_program
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.connector import StreamingWrite
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
@@ -87,7 +87,7 @@ def test_rows_arrive_once_over_new_files_and_restarts(spark: SparkSession, place
     assert place.found() == place.expected()
     place.add("a", 5)
     place.add("d", 3)
-    eventually(lambda: place.found() == place.expected(), 60)
+    eventually(lambda: place.found() == place.expected())
     assert query.isActive
     assert query.status["message"]
     assert query.name == "doubles"
@@ -138,7 +138,7 @@ def test_killed_worker_costs_no_row_and_doubles_none(spark: SparkSession, place:
         for name in list(pids.iterdir()):
             name.unlink()
         place.add("a", 5)
-        eventually(lambda: any(pids.iterdir()), 60)
+        eventually(lambda: any(pids.iterdir()))
         os.kill(int(next(pids.iterdir()).name), signal.SIGKILL)
         place.add("b", 5)
         query.processAllAvailable()
@@ -200,7 +200,7 @@ def test_second_query_on_a_checkpoint_takes_it_over(spark: SparkSession, place: 
     first.processAllAvailable()
     second = start(spark, place, tasks="1")
     # It ends without a new row.
-    eventually(lambda: not first.isActive, 60)
+    eventually(lambda: not first.isActive)
     assert isinstance(first.exception(), CheckpointError)
     assert f"was taken over by another start of the query, whose runId is {second.runId}" in str(first.exception())
     place.add("a", 3)
@@ -221,15 +221,15 @@ def test_second_stop_does_not_wait_for_the_epoch(spark: SparkSession, place: Pla
 
     place.add("a", 3)
     query = start(spark, place, waiting)
-    eventually(waits.exists, 60)
+    eventually(waits.exists)
     stopper = threading.Thread(target=query.stop)
     stopper.start()
-    eventually(lambda: query._runner.is_stopping, 60)
+    eventually(lambda: query._runner.is_stopping)
     began = time.monotonic()
     query.stop()
     # Alone the first call gives up after 30 s.
     assert time.monotonic() - began < 20
-    stopper.join(60)
+    stopper.join(PATIENCE_S)
     assert not query.isActive
     assert query.exception() is None
     assert "the last epoch was not committed: " in query.status["message"]
@@ -288,7 +288,7 @@ def test_second_signal_does_not_wait_for_the_epoch(place: Place, tmp_path: Path)
             running.wait(3)
         began = time.monotonic()
         running.send_signal(signal.SIGINT)
-        running.wait(60)
+        running.wait(PATIENCE_S)
         assert time.monotonic() - began < 20
     finally:
         running.kill()

@@ -74,7 +74,7 @@ def test_stop_does_not_wait_for_a_lane_that_does_not_start_as_no_lane_has_read(
         .option("checkpointLocation", str(place / "checkpoint")).trigger(continuous="50 milliseconds").start()
     )  # fmt: skip
     try:
-        eventually((place / "late-asked").exists, 60)
+        eventually((place / "late-asked").exists)
         assert not query._runner.is_reading
         query.stop()
         assert query.exception() is None

@@ -126,7 +126,7 @@ def test_worker_that_is_killed_within_an_epoch_loses_and_doubles_nothing(
             name.unlink()
         produce(bootstrap_servers, source, numbers(*range(sent, sent + 20)))
         sent += 20
-        eventually(lambda: any(pids.iterdir()), 60)
+        eventually(lambda: any(pids.iterdir()))
         os.kill(int(next(pids.iterdir()).name), signal.SIGKILL)
     query.processAllAvailable()
     query.stop()
@@ -232,9 +232,9 @@ def test_second_driver_fences_the_first(
     first = start(spark, bootstrap_servers, source, target, tmp_path, function=whole, tasks="1")
     first.processAllAvailable()
     second = start(spark, bootstrap_servers, source, target, tmp_path, function=whole, tasks="1")
-    eventually(lambda: second.status["message"] == "Processing new data", 90)
+    eventually(lambda: second.status["message"] == "Processing new data")
     produce(bootstrap_servers, source, numbers(*range(10, 20)))
-    eventually(lambda: not first.isActive, 90)
+    eventually(lambda: not first.isActive)
     error = first.exception()
     assert isinstance(error, ConnectorError)
     # The second: an epoch of which the first was about to note the commit was committed by its successor.

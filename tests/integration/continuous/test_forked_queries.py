@@ -140,7 +140,7 @@ def test_continuous_query_that_was_left_running_ends_and_the_place_stays(
         assert done.exit_code == 0 or "[CHECKPOINT_IN_USE]" in done.output, done.output
         return done.exit_code == 0
 
-    eventually(is_rewound, 60)
+    eventually(is_rewound)
     produce(bootstrap_servers, source, numbers(10, 12))
     with pytest.raises(CheckpointError, match=r"\[CHECKPOINT_CHANGED\]"):
         query.awaitTermination(120)

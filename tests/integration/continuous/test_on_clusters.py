@@ -177,4 +177,4 @@ def test_query_goes_on_without_a_worker_that_is_lost_and_with_one_that_comes(
         query.until(lambda: len(query.executors()) == 2)
         assert left in query.executors()
         query.stop()
-    eventually(lambda: query.log.count("starts again in") == 1, 1)
+    eventually(lambda: query.log.count("starts again in") == 1)

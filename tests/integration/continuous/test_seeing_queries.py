@@ -21,6 +21,7 @@ from rich.console import Console
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
+from kit.waiting import PATIENCE_S
 from pyspark_kafka import continuous, metrics
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
@@ -116,7 +117,7 @@ def test_query_tells_lag_latencies_and_events(
     query.stop()
 
     _, heard = listeners
-    assert heard.ended.wait(30)
+    assert heard.ended.wait(PATIENCE_S)
     (begun,), (over,) = heard.started, heard.terminated
     for event in (begun, over):
         assert (str(event.id), str(event.runId)) == (query.id, query.runId)
@@ -151,7 +152,7 @@ def test_query_tells_lag_latencies_and_events(
     # Once for each of its methods.
     assert sum(record.name == "pyspark_kafka.spark.metrics.local_bus" for record in caplog.records) == 3
 
-    assert shown.wait(30)
+    assert shown.wait(PATIENCE_S)
     assert file.getvalue().splitlines()[-1].endswith("200 rows: Stopped")
     assert query not in continuous.streams.active
     assert query.exception() is None
@@ -169,7 +170,7 @@ def test_listener_of_another_session_hears_nothing(
         query = start(spark, bootstrap_servers, source, target, tmp_path)
         query.processAllAvailable()
         query.stop()
-        assert collects.ended.wait(30)
+        assert collects.ended.wait(PATIENCE_S)
     finally:
         listener.stop()
         continuous.streams.removeListener(collects)

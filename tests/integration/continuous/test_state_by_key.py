@@ -80,13 +80,13 @@ def test_counts_are_exact_over_kills_new_files_and_other_numbers_of_tasks(
     for noted in list(pids.iterdir()):
         noted.unlink()
     numbers.add("a", 13)
-    eventually(lambda: any(pids.iterdir()), 60)
+    eventually(lambda: any(pids.iterdir()))
     os.kill(int(next(pids.iterdir()).name), signal.SIGKILL)
     numbers.add("b", 7)
     query.processAllAvailable()
     # A new file moves files between lanes and tasks.
     numbers.add("aa", 11)
-    eventually(lambda: numbers.found() == numbers.expected(), 60)
+    eventually(lambda: numbers.found() == numbers.expected())
     query.stop()
     assert query.exception() is None
     for name in ("a", "aa", "c"):

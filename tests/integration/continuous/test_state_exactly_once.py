@@ -21,7 +21,7 @@ from kit.continuous_state import counted
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
@@ -78,7 +78,7 @@ class Counts:
 
     def check(self) -> None:
         """Wait until each record is there once, with its count."""
-        eventually(self.is_exact, 60)
+        eventually(self.is_exact)
 
 
 def test_counts_are_right_over_kills_of_workers_stops_and_other_numbers_of_lanes(
@@ -99,7 +99,7 @@ def test_counts_are_right_over_kills_of_workers_stops_and_other_numbers_of_lanes
         for pid in list(pids.iterdir()):
             pid.unlink()
         counts.add(40)
-        eventually(lambda: any(pids.iterdir()), 60)
+        eventually(lambda: any(pids.iterdir()))
         os.kill(int(next(pids.iterdir()).name), signal.SIGKILL)
         counts.add(40)
         query.processAllAvailable()
@@ -306,7 +306,7 @@ def test_version_that_a_position_names_and_nobody_has_is_an_error(
     counts = Counts(bootstrap_servers, make_topic, tmp_path / "checkpoint")
     query = _older_checkpoint(counts, spark, put_back, tmp_path / "copy")
     with pytest.raises(StateError, match="Positions of the query name versions of its state") as caught:
-        query.awaitTermination(60)
+        query.awaitTermination(int(PATIENCE_S))
     assert caught.value.condition == "STATE_VERSION_MISSING"
     assert "An older state would count records twice, so nothing was read." in str(caught.value)
 
@@ -319,9 +319,9 @@ def test_second_driver_continues_with_the_counts_of_the_first(
     first = counts.start(spark, tasks="1")
     first.processAllAvailable()
     second = counts.start(spark, tasks="1")
-    eventually(lambda: second.status["message"] == "Processing new data", 90)
+    eventually(lambda: second.status["message"] == "Processing new data")
     counts.add(40)
-    eventually(lambda: not first.isActive, 90)
+    eventually(lambda: not first.isActive)
     assert isinstance(first.exception(), ConnectorError)
     second.processAllAvailable()
     second.stop()

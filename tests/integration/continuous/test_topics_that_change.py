@@ -53,7 +53,7 @@ class Flow:
         made = range(self._count, self._count + 5)
         self._count += 5
         produce(self._servers, topic, [Record(None, b"%d" % number, partition=partition) for number in made])
-        eventually(lambda: self.arrived() == list(range(self._count)) or not self.query.isActive, 90)
+        eventually(lambda: self.arrived() == list(range(self._count)) or not self.query.isActive)
         assert self.arrived() == list(range(self._count)), self.query.exception()
 
     def arrived(self) -> list[int]:

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from socket_feed import PlainFeed, Receiver, SegmentOffset, Spool, SpooledFeed, SpoolStream
 
 from kit.programs.by_value import sent_by_value
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka import as_data_source
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.connector import SupportsRead
@@ -129,7 +129,7 @@ def test_full_spool_holds_the_feed_back_and_loses_nothing(
             found += [line for number in fresh for line in spool.get(number)["lines"]]
             spool.free_below(fresh[-1] + 1)
             kept = fresh[-1:]
-        sender.join(10)
+        sender.join(PATIENCE_S)
     assert found == sent
 
 

@@ -16,6 +16,7 @@ from kit.administration import create_partitions
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import consume_committed
 from kit.reading import options_for
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
@@ -178,7 +179,7 @@ class PausingSpool:
         self._left -= 1
         if self._left == 0:
             self.arrived.set()
-            assert self.resume.wait(60)
+            assert self.resume.wait(PATIENCE_S)
         return self.data
 
 
@@ -213,14 +214,14 @@ def test_a_driver_that_was_overtaken_does_not_end_the_transaction_of_the_one_tha
     done: list[str] = []
     old, new = threading.Thread(target=old_driver), threading.Thread(target=new_driver)
     old.start()
-    assert old_spool.arrived.wait(60)
+    assert old_spool.arrived.wait(PATIENCE_S)
     new.start()
     # The new driver has its transaction open, in which the old one must not interfere.
-    assert new_spool.arrived.wait(60)
+    assert new_spool.arrived.wait(PATIENCE_S)
     old_spool.resume.set()
-    old.join(60)
+    old.join(PATIENCE_S)
     new_spool.resume.set()
-    new.join(60)
+    new.join(PATIENCE_S)
     assert done == ["new"]
     (error,) = errors
     assert str(error).startswith("[SINK_TAKEN_OVER] Batch 4 of query query was not committed: another driver has taken")

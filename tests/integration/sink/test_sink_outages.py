@@ -16,6 +16,7 @@ import pytest
 from kit.fixtures.broker import FREEZE, MortalBroker
 from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import consume, consume_committed
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client import stalls as reports
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
@@ -81,7 +82,7 @@ def outlast(broker: MortalBroker, call: Callable[[], object], *, frozen: bool = 
         broker.kafka.resume()
     else:
         broker.kafka.start()
-    thread.join(90.0)
+    thread.join(PATIENCE_S)
     assert not ended, "it did not wait"
     return found
 
@@ -184,7 +185,7 @@ def test_a_micro_batch_is_committed_once_after_an_outage(
     def held(*arguments: Any, **named: Any) -> Any:
         if not reached.is_set():
             reached.set()
-            assert go.wait(60.0)
+            assert go.wait(PATIENCE_S)
         return real(*arguments, **named)
 
     monkeypatch.setattr(publisher._id, step, held)
@@ -195,11 +196,11 @@ def test_a_micro_batch_is_committed_once_after_an_outage(
     )
     caplog.clear()
     committing.start()
-    assert reached.wait(60.0)
+    assert reached.wait(PATIENCE_S)
 
     def resume() -> None:
         go.set()
-        committing.join(80.0)
+        committing.join(PATIENCE_S)
 
     outlast(mortal_broker, resume, frozen=frozen)
     borrowed.__exit__(None, None, None)

@@ -536,7 +536,7 @@ def test_decision_that_has_timed_out_is_told_from_another_driver(
             monkeypatch.undo()
             with KafkaClient(query.options.connection) as client:
                 # Brokers look every 10 s.
-                eventually(lambda: is_ended(client), 60)
+                eventually(lambda: is_ended(client))
                 if condition == "SINK_TAKEN_OVER":
                     TransactionalId(client, owner.name, 60_000).fence()
         return real(owner, transaction, **named)

@@ -18,7 +18,7 @@ from kit.fixtures.waits import waiting_lines
 from kit.fixtures.wire import WireTrace
 from kit.independent_client import Record, produce
 from kit.reading import options_for
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.connector import Offset
 from pyspark_kafka.errors import DataLossError, OptionError
@@ -143,7 +143,7 @@ def test_record_is_returned_when_it_arrives_and_not_when_the_broker_has_waited(
             assert not run.turn()
             assert time.monotonic() - began < 10
             sent = time.monotonic()
-            producer.send(topic, b"%d" % number, partition=0).get(timeout=30)
+            producer.send(topic, b"%d" % number, partition=0).get(timeout=PATIENCE_S)
             run.until_rows(number + 1)
             assert time.monotonic() - sent < 10
         assert wire.counts()["Fetch"] == 6
@@ -281,7 +281,7 @@ def test_reader_is_closed_while_another_thread_waits_for_rows(bootstrap_servers:
     waiting.start()
     eventually(lambda: isinstance(reader, KafkaContinuousPartitionReader) and reader._fetcher is not None)
     reader.close()
-    waiting.join(timeout=30)
+    waiting.join(timeout=PATIENCE_S)
     assert [str(error) for error in ended] == ["the reader is closed"]
     reader.close()
 

@@ -22,7 +22,7 @@ from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.reading import options_for
 from kit.reading import read as read_task
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.queries.leader_epochs import fetch_log_ends
 from pyspark_kafka.connector import InputPartition, ReadAllAvailable
@@ -203,7 +203,7 @@ def test_end_behind_an_open_transaction_is_not_data_loss(bootstrap_servers: str,
     position = KafkaSourceOffset({TopicPartition(topic, 0): 3})
     with transaction(bootstrap_servers, topic) as producer:
         for _ in range(4):
-            producer.send(topic, b"open", partition=0).get(timeout=30)
+            producer.send(topic, b"open", partition=0).get(timeout=PATIENCE_S)
         for fail_on_data_loss in (True, False):
             stream = stream_of(
                 bootstrap_servers,
@@ -561,7 +561,7 @@ def test_records_that_do_not_become_visible_in_time_fail_the_task(
 ) -> None:
     topic = make_topic()
     with transaction(bootstrap_servers, topic) as producer:
-        producer.send(topic, b"x", partition=0).get(timeout=30)
+        producer.send(topic, b"x", partition=0).get(timeout=PATIENCE_S)
         waiting = read(
             bootstrap_servers,
             OffsetRange(TopicPartition(topic, 0), 0, 1),

@@ -16,7 +16,7 @@ from kit.administration import delete_records
 from kit.fixtures.broker import MortalBroker, TopicMaker
 from kit.independent_client import Record, consume, produce
 from kit.reading import column_of, drain, options_for
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.queries.offsets import list_offsets
 from pyspark_kafka.errors import CorruptRecordsError, DataLossError, DeadlineError
@@ -86,7 +86,7 @@ def transactional_topic(bootstrap_servers: str, make_topic: TopicMaker) -> str:
         for commit in (True, False, True, False):
             producer.begin_transaction()
             for _ in range(3):
-                producer.send(topic, b"x", partition=0).get(timeout=30)
+                producer.send(topic, b"x", partition=0).get(timeout=PATIENCE_S)
             if commit:
                 producer.commit_transaction()
             else:

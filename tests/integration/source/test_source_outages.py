@@ -10,6 +10,7 @@ import pytest
 from kit.fixtures.broker import FREEZE, MortalBroker
 from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import Record, produce
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.connector import InputPartition, PartitionReader, ReadAllAvailable
 from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options
@@ -77,7 +78,7 @@ def test_a_stream_that_has_run_looks_up_through_an_outage(
         mortal_broker.kafka.start()
     else:
         mortal_broker.kafka.resume()
-    looking.join(90.0)
+    looking.join(PATIENCE_S)
     assert outlasts
     assert [str(end) for end in ends] == [str(stream.deserializeOffset(f'{{"{topic}":{{"0":3}}}}'))]
     lines = waiting_lines(caplog)
@@ -155,7 +156,7 @@ def test_a_task_of_a_stream_reads_on_after_an_outage_longer_than_its_poll_timeou
         mortal_broker.kafka.start()
     else:
         mortal_broker.kafka.resume()
-    reading.join(90.0)
+    reading.join(PATIENCE_S)
     assert outlasts
     reader.close()
     assert values == [b"%d" % n for n in range(1_000)]

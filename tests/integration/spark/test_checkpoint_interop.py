@@ -23,6 +23,7 @@ from kit.administration import create_partitions
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.cli import invoke
+from kit.waiting import PATIENCE_S
 from pyspark_kafka import records
 from pyspark_kafka.checkpoint import CheckpointFiles, CommitLog, InitialOffsetLog, OffsetSeqLog
 from pyspark_kafka.checkpoint.initial_offset_log import encode
@@ -134,7 +135,7 @@ def spark_with_jars(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]
     finally:
         cast("IO[str]", process.stdin).close()
         try:
-            process.wait(timeout=60)
+            process.wait(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

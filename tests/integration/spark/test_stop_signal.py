@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.spark.processes import stop_signal
 from pyspark_kafka.spark.processes.stop_signal import stop_at_sigterm
 
@@ -199,6 +200,6 @@ def test_other_threads_handle_no_signals(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(signal, "signal", lambda *args: called.append(args))
     thread = threading.Thread(target=stop_at_sigterm, args=[lambda: None])
     thread.start()
-    thread.join(timeout=60)
+    thread.join(timeout=PATIENCE_S)
     assert not thread.is_alive()
     assert called == []

@@ -8,6 +8,7 @@ from typing import IO
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.testing.supervised import SupervisedProcess
 
 
@@ -39,7 +40,7 @@ def test_answer_is_the_one_to_its_request_after_an_interrupt(tmp_path: Path, mon
         with pytest.raises(KeyboardInterrupt):
             _ = process.running
         assert process.start([sys.executable, "-c", "input()"], tmp_path / "log") > 0
-        assert process.wait(30.0)
+        assert process.wait(PATIENCE_S)
         assert process.exit_code() == 1
     finally:
         process.close()

@@ -18,7 +18,7 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from kit.reading import options_for
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 from pyspark_kafka.errors import SetupError
@@ -34,7 +34,7 @@ _PREFERRED = 0
 _START_ATTEMPTS = 3
 _DIRECT: Mapping[str, str | None] = {"PLAINTEXT": None}
 # Two JVMs on a busy machine.
-_SETTLED_WITHIN_S = 60.0
+_SETTLED_WITHIN_S = 2 * PATIENCE_S
 
 
 @dataclass(frozen=True)

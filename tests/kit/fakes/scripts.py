@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-# Far longer than any machine takes; only a test that fails waits for it.
-_PATIENCE_S = 20.0
+from kit.waiting import PATIENCE_S
 
 
 class Close:
@@ -57,7 +56,7 @@ class Meeting:
             self.waited += 1
             if self.waited >= self._parties:
                 self._met.set()
-        return self._then(request) if self._met.wait(_PATIENCE_S) else Close()
+        return self._then(request) if self._met.wait(PATIENCE_S) else Close()
 
     @property
     def took_place(self) -> bool:

@@ -9,10 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority, IssuedCertificate
-
-# Longer than any handshake of a test takes.
-_PATIENCE_S = 10.0
 
 
 def server_context(certificate: IssuedCertificate, folder: Path) -> ssl.SSLContext:
@@ -54,7 +52,7 @@ class TlsServer:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._thread.join(_PATIENCE_S)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -63,7 +61,7 @@ class TlsServer:
                 accepted, _ = self._listener.accept()
             except OSError:
                 return
-            accepted.settimeout(_PATIENCE_S)
+            accepted.settimeout(PATIENCE_S)
             with contextlib.closing(accepted):
                 self._one(accepted)
 

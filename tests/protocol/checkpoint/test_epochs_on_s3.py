@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kit.checkpoint_files import check_that_one_creator_wins
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.recovery import recover
@@ -147,7 +148,7 @@ def test_epoch_takes_five_rounds_of_calls(store: ObjectStore, files: CheckpointF
         calls.append(f"{kind} {name}")
         if len(calls) <= 2:
             # Calls that are made one after the other do not meet.
-            first.wait(10)
+            first.wait(PATIENCE_S)
 
     store.before = note
     epochs.prepare(4, offset(4), ["{}"] * 4, 0, "state")

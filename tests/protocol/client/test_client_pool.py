@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.pool import ClientPool
 from pyspark_kafka.client.learned_servers import LearnedServers
@@ -123,7 +124,7 @@ def test_connection_ended_by_the_broker_is_replaced_silently(pool: ClientPool) -
             client.fetch_metadata(())
             connection = client.any_broker.connect(client.deadline())
         cluster.drop_connections()
-        assert connection.readable(5.0)
+        assert connection.readable(PATIENCE_S)
         with pool.borrow(options) as client:
             client.fetch_metadata(())
         assert cluster.connections == 2

@@ -21,6 +21,7 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from kit.fakes.black_hole import BlackHole
 from kit.fakes.scripts import Close, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client import retry
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
@@ -241,14 +242,14 @@ def test_an_idle_connection_notices_that_the_broker_left() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
         assert connection.idle_and_alive
         cluster.drop_connections()
-        assert connection.readable(5.0)
+        assert connection.readable(PATIENCE_S)
         assert not connection.idle_and_alive
 
 
 def test_bytes_nobody_asked_for_make_a_connection_unusable() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
         cluster._open[0].sendall(b"surprise")
-        assert connection.readable(5.0)
+        assert connection.readable(PATIENCE_S)
         assert not connection.idle_and_alive
 
 
@@ -325,7 +326,7 @@ def test_an_address_of_a_family_that_the_machine_lacks_is_passed_over(monkeypatc
 def test_an_answer_that_has_arrived_is_taken_when_the_time_is_over() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
         connection.send(metadata_request())
-        assert connection.readable(5.0)
+        assert connection.readable(PATIENCE_S)
         assert connection.receive(Deadline(0)).cluster_id == "fake"
         with pytest.raises(ProtocolError, match="NOTHING_IN_FLIGHT"):
             connection.receive(Deadline(0))

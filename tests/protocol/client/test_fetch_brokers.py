@@ -14,6 +14,7 @@ from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Meeting, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import PATIENT
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch import session
 from pyspark_kafka.client.fetch.fetcher import Fetcher
@@ -94,7 +95,7 @@ def test_a_leader_that_is_silent_and_still_leads_is_waited_for() -> None:
         log = BrokerLog({("t", number): batches_of(1) for number in range(2)}, cluster.topic_ids)
 
         def late(request: Any) -> Any:
-            released.wait(20)
+            released.wait(PATIENCE_S)
             return log(request)
 
         cluster.script(FetchRequest, late, broker_id=1)

@@ -12,6 +12,7 @@ from kit.fakes.scripts import Close, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fixtures.wire import WireTrace
 from kit.reading import FAST_FETCH, read_range
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION
@@ -75,7 +76,7 @@ def test_the_next_request_is_on_its_way_while_a_response_is_decoded(cluster: Tcp
         assert wire.steps("Fetch") == ["sent Fetch", "received Fetch", "sent Fetch"]
         (connection,) = fetcher.connections
         assert connection.in_flight == 1
-        assert connection.readable(5.0)
+        assert connection.readable(PATIENCE_S)
     assert offsets_asked(cluster) == [0, 10]
 
 

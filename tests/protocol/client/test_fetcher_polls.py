@@ -13,6 +13,7 @@ from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import record_batch
 from kit.fakes.scripts import Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch import fetcher as fetcher_module
 from pyspark_kafka.client.fetch import session
@@ -24,8 +25,6 @@ from pyspark_kafka.options import FetchOptions
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 NOT_LEADER = 6
-# Only a test that fails takes as long.
-PATIENCE_S = 20.0
 
 
 class Broker:

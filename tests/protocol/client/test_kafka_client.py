@@ -11,6 +11,7 @@ import pytest
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fixtures.wire import WireTrace
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client import retry
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
@@ -252,7 +253,7 @@ def test_own_connection_that_the_broker_has_closed_is_replaced_before_a_request(
         assert client.connection_to(0, client.deadline()) is first
         first.receive(client.deadline())
         cluster.drop_connections()
-        assert first.readable(5.0)
+        assert first.readable(PATIENCE_S)
         second = client.connection_to(0, client.deadline())
         assert second is not first
         assert first.closed

@@ -15,6 +15,7 @@ from kit.fakes.clock import Clock
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import PATIENT
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.cluster import bootstrap
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.leaders import find_leaders
@@ -150,7 +151,7 @@ def test_late_response_is_taken_if_nobody_else_can_be_asked() -> None:
         client.fetch_metadata(())
 
         def late(request: Any) -> Any:
-            released.wait(10)
+            released.wait(PATIENCE_S)
             return cluster.metadata(request)
 
         cluster.script(MetadataRequest, late)

@@ -12,7 +12,7 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.connection import Connection
@@ -59,7 +59,7 @@ def redialed(client: KafkaClient) -> Connection:
     dials = client.dials()
     try:
         client.connect(dials, 0, client.deadline())
-        dials.wait(30.0)
+        dials.wait(PATIENCE_S)
         ((_, outcome),) = dials.take()
     finally:
         dials.close()

@@ -18,6 +18,7 @@ import pytest
 
 from kit.fakes.clock import Clock
 from kit.fakes.token_endpoint import Answer, TokenEndpoint
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.login.tokens import endpoint as requests
 from pyspark_kafka.client.login.tokens.endpoint import request_token
@@ -278,7 +279,7 @@ def test_nothing_is_sent_if_the_deadline_ends_while_the_name_is_resolved(
         over.set()
 
     def resolved(*arguments: Any) -> Any:
-        assert over.wait(30)
+        assert over.wait(PATIENCE_S)
         return resolve(*arguments)
 
     monkeypatch.setattr(requests, "_cut", noted)

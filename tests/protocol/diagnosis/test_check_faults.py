@@ -16,6 +16,7 @@ from kafka.protocol.sasl import SaslHandshakeRequest, SaslHandshakeResponse
 from kit.brokers.two_brokers import free_ports
 from kit.fakes.black_hole import BlackHole
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.waiting import PATIENCE_S
 from pyspark_kafka import check
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.wire.error_codes import ErrorCode
@@ -129,7 +130,7 @@ def strange_server(*, closes: bool) -> Iterator[str]:
             yield f"127.0.0.1:{listener.getsockname()[1]}"
         finally:
             listener.shutdown(socket.SHUT_RDWR)
-            thread.join(timeout=5)
+            thread.join(timeout=PATIENCE_S)
             for each in held:
                 each.close()
 

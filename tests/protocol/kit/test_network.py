@@ -15,11 +15,10 @@ from kit.network.changes import cut, flipped, lost, lying, throttled
 from kit.network.proxy import Proxies, Proxy
 from kit.network.wire import CLEAN, Drip, Wire
 from kit.reading import client_of
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import ConnectorError, ProtocolError
 
-PATIENCE_S = 60.0
 QUIET_S = 0.3
 DATA = bytes(range(256)) * 40
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.retry import Backoff, attempts, retrying
 from pyspark_kafka.errors import DeadlineError, TransportError
@@ -113,5 +114,5 @@ def test_work_of_other_threads_is_interrupted_with_this_one() -> None:
     asked.set()
     deadline = Deadline(3_600_000)
     with ThreadPoolExecutor(1) as pool, interrupted_by(asked):
-        pool.submit(carried(deadline.pause), 3_600).result(20)
+        pool.submit(carried(deadline.pause), 3_600).result(PATIENCE_S)
     assert deadline.expired

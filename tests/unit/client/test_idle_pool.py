@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.idle_pool import IDLE_SECONDS, IdlePool
 
 PARENT, CHILD = 100, 200
@@ -146,7 +147,7 @@ def test_forked_child_is_not_held_up_by_a_lock_of_its_parent(world: World) -> No
     world.process = CHILD
     done = threading.Thread(target=pool.take, args=("a",), daemon=True)
     done.start()
-    done.join(5.0)
+    done.join(PATIENCE_S)
     assert not done.is_alive()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from kit.fakes.clock import Clock
 from kit.fakes.threads import ThreadOverTheLimit
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka.client import stalls
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.errors import closed_by_broker, silent
@@ -222,7 +222,7 @@ def test_the_thread_reports_a_step_that_is_blocked_and_ends_by_itself(
         assert thread is not None
         assert thread.daemon
         eventually(lambda: bool(lines))
-    thread.join(30.0)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     with Stall(lambda: "writing", Contact(), monitor):
         eventually(lambda: len(lines) == 2)
@@ -248,7 +248,7 @@ def test_thread_that_could_not_be_started_is_started_by_the_next_wait(
         assert thread.is_alive()
         assert monitor.innermost() is stall
         eventually(lambda: bool(lines))
-    thread.join(30.0)
+    thread.join(PATIENCE_S)
     assert [text.partition(",")[0] for text in _texts(lines)] == ["Waiting for Kafka: reading"]
 
 

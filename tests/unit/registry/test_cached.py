@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kit.fakes.clock import Clock
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.errors import RegistryError
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema, SchemaId, UnknownSchemaError
 from pyspark_kafka.formats.values import Reason
@@ -29,7 +30,7 @@ class MemoryRegistry:
         self.asked.append(schema_id)
         found = self.schemas.get(schema_id)
         self.entered.set()
-        self.may_answer.wait(30)
+        self.may_answer.wait(PATIENCE_S)
         if self.failure is not None:
             raise self.failure
         if found is None:
@@ -44,7 +45,7 @@ class MemoryRegistry:
         self.asked.append((subject, version))
         found = self.schemas[max(self.schemas)]
         self.entered.set()
-        self.may_answer.wait(30)
+        self.may_answer.wait(PATIENCE_S)
         return found
 
     def find_id(self, subject: str, schema: RegisteredSchema) -> SchemaId | None:
@@ -153,12 +154,12 @@ def test_threads_share_one_question(registry: MemoryRegistry, fails: bool) -> No
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     threads[0].start()
-    assert registry.entered.wait(30)
+    assert registry.entered.wait(PATIENCE_S)
     for thread in threads[1:]:
         thread.start()
     registry.may_answer.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE_S)
     assert answers == (["REGISTRY_UNREACHABLE"] if fails else [LONG]) * 4
     # Those that come after a failure ask again; while one is being asked, none does.
     assert len(registry.asked) == 1 or fails
@@ -231,10 +232,10 @@ def test_answer_from_before_a_registration_is_not_kept_after_it(registry: Memory
     found: list[RegisteredSchema] = []
     asking = threading.Thread(target=lambda: found.append(cached.schema_by_subject("orders-value")))
     asking.start()
-    assert registry.entered.wait(30)
+    assert registry.entered.wait(PATIENCE_S)
     cached.register("orders-value", SECOND)
     registry.may_answer.set()
-    asking.join(30)
+    asking.join(PATIENCE_S)
     assert found == [LONG]
     assert cached.schema_by_subject("orders-value") is SECOND
 
@@ -251,7 +252,7 @@ def test_id_that_is_registered_while_it_is_asked_for_is_not_unknown_after_it(reg
 
     asking = threading.Thread(target=ask)
     asking.start()
-    assert registry.entered.wait(30)
+    assert registry.entered.wait(PATIENCE_S)
     cached.register("orders-value", SECOND)
     # A question from after the registration does not wait for the one from before.
     registry.entered.clear()
@@ -260,8 +261,8 @@ def test_id_that_is_registered_while_it_is_asked_for_is_not_unknown_after_it(reg
     later.start()
     asked_again = registry.entered.wait(20)
     registry.may_answer.set()
-    asking.join(30)
-    later.join(30)
+    asking.join(PATIENCE_S)
+    later.join(PATIENCE_S)
     assert asked_again
     assert failures == ["is not here"]
     assert found == [SECOND]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.testing.slow_step import SlowStep
 
 
@@ -16,7 +17,7 @@ def test_step_that_takes_long_is_named_with_its_newest_text() -> None:
 
     with SlowStep("Starting", tell, quiet_s=0.01) as step:
         step.update("Getting Apache Kafka")
-        assert told.wait(20)
+        assert told.wait(PATIENCE_S)
     assert lines[0].startswith(("Getting Apache Kafka … ", "Starting … "))
     assert lines[0].endswith(" s")
 

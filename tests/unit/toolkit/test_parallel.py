@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.errors import PartitionError
 from pyspark_kafka.toolkit import CancelSignal, process_partitions
 
@@ -17,7 +18,7 @@ def test_results_come_in_the_order_of_the_partitions() -> None:
 
     def work(partition: int, _: CancelSignal) -> int:
         if partition == 0:
-            assert first_may_end.wait(30)
+            assert first_may_end.wait(PATIENCE_S)
         else:
             first_may_end.set()
         return partition * 10
@@ -39,7 +40,7 @@ def test_workers_are_bounded() -> None:
         with lock:
             running += 1
             most = max(most, running)
-        together.wait(30)
+        together.wait(PATIENCE_S)
         signal.wait(0.01)
         with lock:
             running -= 1
@@ -53,10 +54,10 @@ def test_first_error_is_kept_with_its_partition_and_the_rest_ends() -> None:
     ended = []
 
     def work(partition: str, signal: CancelSignal) -> None:
-        others_run.wait(30)
+        others_run.wait(PATIENCE_S)
         if partition == "b":
             raise ValueError("row 7 is broken")
-        assert signal.wait(30), "nobody asked this work to end"
+        assert signal.wait(PATIENCE_S), "nobody asked this work to end"
         ended.append(partition)
         signal.check()
 
@@ -73,7 +74,7 @@ def test_first_error_is_kept_with_its_partition_and_the_rest_ends() -> None:
 def test_error_that_came_first_is_named_whatever_the_order_of_the_partitions() -> None:
     def work(partition: int, signal: CancelSignal) -> None:
         if partition == 0:
-            assert signal.wait(30)
+            assert signal.wait(PATIENCE_S)
             raise RuntimeError("later")
         raise RuntimeError("first")
 
@@ -94,7 +95,7 @@ def test_work_is_asked_to_end_if_the_rest_of_it_cannot_be_handed_out(monkeypatch
     ended: list[int] = []
 
     def work(partition: int, signal: CancelSignal) -> None:
-        begun.wait(30)
+        begun.wait(PATIENCE_S)
         # Not for longer, so that a failure of this test ends.
         if signal.wait(2):
             ended.append(partition)
@@ -102,7 +103,7 @@ def test_work_is_asked_to_end_if_the_rest_of_it_cannot_be_handed_out(monkeypatch
 
     def interrupted(pool: ThreadPoolExecutor, one: Callable[[int], None], partition: int) -> Future[None]:
         if partition == 2:
-            begun.wait(30)
+            begun.wait(PATIENCE_S)
             raise KeyboardInterrupt
         return submit(pool, one, partition)
 

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from kit.fakes.threads import ThreadOverTheLimit
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net import dials as dials_module
 from pyspark_kafka.client.net.buffers import FrameBuffers
@@ -26,7 +27,7 @@ def test_a_thread_that_has_not_begun_yet_is_waited_for_as_well(monkeypatch: pyte
     real = Dials._run
 
     def late(self: Dials[int]) -> None:
-        begin.wait(30)
+        begin.wait(PATIENCE_S)
         real(self)
 
     monkeypatch.setattr(Dials, "_run", late)
@@ -52,7 +53,7 @@ def test_connection_is_not_begun_if_its_thread_cannot_be_started(monkeypatch: py
     assert len(dials) == 0
     # The only thread is free for another try.
     dials.start(0, "127.0.0.1", 1, Deadline(30_000))
-    dials.wait(30.0)
+    dials.wait(PATIENCE_S)
     ((key, outcome),) = dials.take()
     assert (key, str(outcome)) == (0, str(REFUSED))
     dials.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 _NOTHING: Any = None
@@ -43,7 +44,7 @@ def test_first_signal_stops_the_query_and_the_second_has_its_former_effect(
     given: Any = runner
     ContinuousQuery(given, _NOTHING, _NOTHING).stopOnSignals()
     signal.raise_signal(number)
-    assert runner.stopped.wait(20)
+    assert runner.stopped.wait(PATIENCE_S)
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
 
@@ -66,11 +67,11 @@ def test_query_that_is_started_after_a_signal_is_stopped_by_the_next_one(runner:
     given: Any = runner
     ContinuousQuery(given, _NOTHING, _NOTHING).stopOnSignals()
     signal.raise_signal(signal.SIGTERM)
-    assert runner.stopped.wait(20)
+    assert runner.stopped.wait(PATIENCE_S)
     later: Any = Runner()
     ContinuousQuery(later, _NOTHING, _NOTHING).stopOnSignals()
     signal.raise_signal(signal.SIGTERM)
-    assert later.stopped.wait(20)
+    assert later.stopped.wait(PATIENCE_S)
 
 
 @pytest.mark.parametrize("following", [1, 2])
@@ -89,4 +90,4 @@ def test_signal_that_comes_while_a_query_is_registered_stops_it(
 
     monkeypatch.setattr(signal, "signal", set_and_raise)
     ContinuousQuery(given, _NOTHING, _NOTHING).stopOnSignals()
-    assert runner.stopped.wait(20)
+    assert runner.stopped.wait(PATIENCE_S)

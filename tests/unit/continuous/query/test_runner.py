@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.outage import OutageRetry
 from pyspark_kafka.client.stalls import Contact
 from pyspark_kafka.continuous.query import runner
@@ -185,6 +186,6 @@ def test_wait_for_the_end_of_an_outage_ends_when_the_query_is_stopped(monkeypatc
     query._control.stop_asked = asked
     query._run_again_and_again = lambda: plan(query)  # type: ignore[method-assign]
     query.start()
-    assert query.wait(20)
+    assert query.wait(PATIENCE_S)
     assert (tries, query.failure) == ([1], None)
     assert "no broker" in query.message

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.continuous.query.runner import QueryRunner
 from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.errors import ContinuousQueryError
@@ -55,7 +56,7 @@ def test_end_is_told_before_those_who_wait_continue(failure: Any) -> None:
 
     runner = runner_of(calls, told, failure)
     runner.start()
-    assert runner.wait(30)
+    assert runner.wait(PATIENCE_S)
     message = "Stopped" if failure is None else "Terminated with exception"
     assert calls == ["stream stopped", (failure, True, message)]
     assert runner.failure is failure
@@ -72,8 +73,8 @@ def test_query_ends_though_stream_and_listener_fail(monkeypatch: pytest.MonkeyPa
 
     runner = runner_of(calls, raising, FAILURE)
     runner.start()
-    assert runner.wait(30)
-    runner._thread.join(30)
+    assert runner.wait(PATIENCE_S)
+    runner._thread.join(PATIENCE_S)
     assert calls == ["stream fails", "stream stopped", FAILURE]
     assert runner.failure is FAILURE
 
@@ -85,12 +86,12 @@ def test_query_that_does_not_end_is_abandoned_and_its_end_is_told_once() -> None
 
     def wait_for_a_commit() -> None:
         waits.set()
-        assert held.wait(30)
+        assert held.wait(PATIENCE_S)
         raise FAILURE
 
     runner._run_until_stopped = wait_for_a_commit  # type: ignore[method-assign]
     runner.start()
-    assert waits.wait(30)
+    assert waits.wait(PATIENCE_S)
     runner.stop()
     assert not runner.wait_in_handler(0.05)
     runner.abandon()
@@ -101,7 +102,7 @@ def test_query_that_does_not_end_is_abandoned_and_its_end_is_told_once() -> None
     )
     assert calls == [("end", None)]
     held.set()
-    runner._thread.join(30)
+    runner._thread.join(PATIENCE_S)
     assert calls == [("end", None), "stream stopped"]
     assert runner.failure is None, "nobody waits for it"
 
@@ -110,8 +111,8 @@ def test_query_that_has_ended_is_not_abandoned() -> None:
     calls: list[Any] = []
     runner = runner_of(calls, lambda _, error: calls.append(("end", error)))
     runner.start()
-    assert runner.wait(30)
-    runner._thread.join(30)
+    assert runner.wait(PATIENCE_S)
+    runner._thread.join(PATIENCE_S)
     runner.abandon()
     assert calls == ["stream stopped", ("end", None)]
     assert runner.message == "Stopped"
@@ -122,7 +123,7 @@ def test_transactions_of_a_query_that_fails_are_ended_before_its_end_is_told() -
     runner = runner_of(calls, lambda _, error: calls.append(("end", error)), FAILURE)
     runner._commits.end_transactions = lambda: calls.append("transactions ended")  # type: ignore[method-assign]
     runner.start()
-    assert runner.wait(30)
+    assert runner.wait(PATIENCE_S)
     assert calls == ["transactions ended", "stream stopped", ("end", FAILURE)]
 
 
@@ -151,5 +152,5 @@ def test_stop_in_a_handler_returns_though_it_has_interrupted_a_stop(monkeypatch:
     finally:
         signal.signal(signal.SIGUSR1, former)
     assert signals == [signal.SIGUSR1]
-    assert runner._control.give_up.wait(30)
+    assert runner._control.give_up.wait(PATIENCE_S)
     assert runner.is_stopping

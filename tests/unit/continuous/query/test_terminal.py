@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.query.terminal import ProgressLine
 
@@ -56,7 +57,7 @@ class Scripted:
 def shown(query: Any, *, terminal: bool = False) -> str:
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, width=120, color_system=None)
-    assert continuous.show(query, console).wait(30)
+    assert continuous.show(query, console).wait(PATIENCE_S)
     return file.getvalue()
 
 
@@ -109,13 +110,13 @@ def test_stop_ends_the_lines_and_not_the_query() -> None:
     class Endless(Scripted):
         def awaitTermination(self, timeout: float) -> bool:
             asked.set()
-            assert resume.wait(30)
+            assert resume.wait(PATIENCE_S)
             return False
 
     file = io.StringIO()
     query: Any = Endless()
     line = ProgressLine(query, Console(file=file)).start()
-    assert asked.wait(30)
+    assert asked.wait(PATIENCE_S)
     assert not line.wait(0.001)
     resume.set()
     line.stop()
@@ -124,7 +125,7 @@ def test_stop_ends_the_lines_and_not_the_query() -> None:
 
 def test_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     query: Any = Scripted()
-    assert continuous.show(query).wait(30)
+    assert continuous.show(query).wait(PATIENCE_S)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "ended before its first epoch" in captured.err

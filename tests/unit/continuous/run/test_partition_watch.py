@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.continuous.run import partition_watch
 from pyspark_kafka.continuous.run.partition_watch import PartitionWatch
 from pyspark_kafka.interrupt import pause
@@ -29,7 +30,7 @@ def test_watch_asks_until_partitions_have_changed() -> None:
     watch, said = watch_of(lambda: answers.pop(0))
     watch.start()
     watch.start()
-    assert said.get(timeout=30) == "changed"
+    assert said.get(timeout=PATIENCE_S) == "changed"
     watch.close()
     assert answers == []
     assert said.empty()
@@ -43,7 +44,7 @@ def test_watch_hands_on_what_the_question_raised() -> None:
 
     watch, said = watch_of(ask)
     watch.start()
-    assert said.get(timeout=30) is error
+    assert said.get(timeout=PATIENCE_S) is error
     watch.close()
 
 
@@ -56,7 +57,7 @@ def test_watch_does_not_hold_up_its_caller_and_ends_with_its_question() -> None:
 
     watch, said = watch_of(ask)
     watch.start()
-    assert asked.wait(30)
+    assert asked.wait(PATIENCE_S)
 
     def close() -> None:
         watch.close()
@@ -67,7 +68,7 @@ def test_watch_does_not_hold_up_its_caller_and_ends_with_its_question() -> None:
     # The source must not be planned while a question is open.
     assert not closed.wait(0.05)
     answered.set()
-    closer.join(30)
+    closer.join(PATIENCE_S)
     assert closed.is_set()
     assert said.empty()
 
@@ -81,7 +82,7 @@ def test_watch_looks_who_owns_the_checkpoint_also_if_there_is_nothing_to_ask() -
 
     watch = PartitionWatch(None, check, lambda: said.put("changed"), said.put)
     watch.start()
-    assert said.get(timeout=30) is error
+    assert said.get(timeout=PATIENCE_S) is error
     watch.close()
 
 
@@ -95,11 +96,11 @@ def test_watch_says_which_question_is_open_if_the_source_does_not_answer(monkeyp
 
     watch, _ = watch_of(ask)
     watch.start()
-    assert asked.wait(30)
+    assert asked.wait(PATIENCE_S)
     thread = watch.close()
     assert thread is not None
     answered.set()
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert watch.close() is None
 
 
@@ -114,7 +115,7 @@ def test_question_that_is_tried_again_ends_with_its_watch() -> None:
 
     watch, _ = watch_of(ask)
     watch.start()
-    assert asked.wait(30)
+    assert asked.wait(PATIENCE_S)
     assert watch.close() is None
     assert ended.is_set()
 
@@ -129,7 +130,7 @@ def test_watch_finds_the_end_when_somebody_waits_for_rows() -> None:
     watch.start()
     for _ in range(3):
         watch.want_end()
-        assert said.get(timeout=30) == "end"
+        assert said.get(timeout=PATIENCE_S) == "end"
     watch.close()
     assert said.empty()
 
@@ -143,7 +144,7 @@ def test_watch_finds_the_end_also_if_the_call_comes_as_a_wait_times_out(monkeypa
     try:
         for _ in range(500):
             watch.want_end()
-            assert found.get(timeout=30) == "end"
+            assert found.get(timeout=PATIENCE_S) == "end"
     finally:
         watch.close()
     assert found.empty()
@@ -163,5 +164,5 @@ def test_calls_for_the_end_do_not_keep_the_watch_from_its_question(monkeypatch: 
     watch = PartitionWatch(ask, lambda: None, lambda: None, lambda _: None, call_again)
     watch.start()
     watch.want_end()
-    assert asked.wait(30)
+    assert asked.wait(PATIENCE_S)
     watch.close()

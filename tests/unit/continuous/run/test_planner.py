@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.connector import InputPartition
 from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
 from pyspark_kafka.continuous.epochs.pace import EpochPace
@@ -120,5 +121,5 @@ def test_run_is_not_planned_before_the_source_has_answered_the_run_before(ends: 
                 assert not may_plan.done()
         finally:
             (answered if ends == "question" else control.stop_asked).set()
-        assert may_plan.result(20) is (ends == "question")
+        assert may_plan.result(PATIENCE_S) is (ends == "question")
     answered.set()

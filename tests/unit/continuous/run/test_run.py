@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.connector import CommitLimit
 from pyspark_kafka.continuous.epochs.coordinator import BeginReading, CommitEpoch, EpochCoordinator, LaneReport
 from pyspark_kafka.continuous.epochs.messages import End, Failed, Go, Moved, Reports, Started
@@ -95,7 +96,7 @@ def test_epochs_end_while_an_earlier_one_is_committed() -> None:
 
     def commit(action: CommitEpoch) -> str:
         begun.set()
-        assert may_end.wait(20)
+        assert may_end.wait(PATIENCE_S)
         return f"end of {action.epoch}"
 
     run, machine, tasks = run_of_two_lanes(commit)
@@ -103,12 +104,12 @@ def test_epochs_end_while_an_earlier_one_is_committed() -> None:
         for lane in range(2):
             act(run, machine, tasks, machine.take(Reports((LaneReport(lane, epoch, "{}", ""),)), 1.0))
         if epoch == 4:
-            assert begun.wait(20)
+            assert begun.wait(PATIENCE_S)
             act(run, machine, tasks, machine._noted(machine.coordinator.end_now(), 1.0))
             assert tasks.messages == [End(5, 0, 100)]
     may_end.set()
     for epoch in (4, 5):
-        ended: Any = run._events.get(timeout=20)
+        ended: Any = run._events.get(timeout=PATIENCE_S)
         assert (ended.action.epoch, ended.end) == (epoch, f"end of {epoch}")
         act(run, machine, tasks, machine.take(ended, 1.0))
     run._committer.close()
@@ -127,7 +128,7 @@ def test_epochs_that_get_longer_are_told_to_lanes_in_the_progress_and_in_the_log
         machine._spans[epoch] = (0.0, 2.0)
         reports = tuple(LaneReport(lane, epoch, "{}", "", 1, 1, cost=cost) for lane in range(2))
         act(run, machine, tasks, machine.take(Reports(reports), 2.0))
-        act(run, machine, tasks, machine.take(run._events.get(timeout=20), 2.0))
+        act(run, machine, tasks, machine.take(run._events.get(timeout=PATIENCE_S), 2.0))
         act(run, machine, tasks, machine._noted(machine.coordinator.end_now(), 2.0))
     run._committer.close()
     # Eight a commit of all lanes, ten a second.
@@ -147,7 +148,7 @@ def test_commit_that_fails_is_raised_where_the_query_runs() -> None:
     reports = tuple(LaneReport(lane, 4, "{}", "") for lane in range(2))
     act(run, machine, tasks, machine.take(Reports(reports), 1.0))
     with pytest.raises(OSError, match="epoch 4"):
-        machine.take(run._events.get(timeout=20), 1.0)
+        machine.take(run._events.get(timeout=PATIENCE_S), 1.0)
     run._committer.close()
 
 
@@ -161,7 +162,7 @@ def test_failed_commit_ends_the_run_and_is_raised_if_another_run_would_repeat_it
     run, machine, tasks = run_of_two_lanes(commit)
     reports = tuple(LaneReport(lane, 4, "{}", "") for lane in range(2))
     act(run, machine, tasks, machine.take(Reports(reports), 1.0))
-    failed = run._events.get(timeout=20)
+    failed = run._events.get(timeout=PATIENCE_S)
     # A run that went on would take the second one.
     for event in (failed, Failed(0, "boom", "")):
         run._events.put(event)
@@ -240,10 +241,10 @@ def wait_without_partitions(*ends: Any) -> None:
     with ThreadPoolExecutor() as pool:
         running = pool.submit(QueryRun(context, 0).run)
         try:
-            pool.submit(waits.wait, lambda: not control.stop_asked.is_set(), lambda: None).result(20)
+            pool.submit(waits.wait, lambda: not control.stop_asked.is_set(), lambda: None).result(PATIENCE_S)
         finally:
             control.stop_asked.set()
-        running.result(20)
+        running.result(PATIENCE_S)
 
 
 @pytest.mark.parametrize("ends", [(3,), (None,), (4, 3)], ids=["known", "not known", "of a topic that is deleted"])

@@ -18,6 +18,7 @@ from unittest.mock import Mock
 import pyarrow as pa
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.state import lane_state, slot
 from pyspark_kafka.continuous.state.lane_state import LaneState
@@ -427,7 +428,7 @@ def test_states_of_a_lane_are_opened_side_by_side(tmp_path: Path, monkeypatch: p
             reading[0] += 1
             if reading[0] >= 8:
                 met.set()
-        assert met.wait(20), "one state is read after the other"
+        assert met.wait(PATIENCE_S), "one state is read after the other"
         return read(files, name)
 
     monkeypatch.setattr(CheckpointFiles, "read", meet)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.connector import (
     ContinuousPartitionReader,
     DataWriter,
@@ -439,7 +440,7 @@ def test_function_may_read_ahead_on_a_thread_of_its_own() -> None:
 
         thread = threading.Thread(target=fill, name="ahead")
         thread.start()
-        while (batch := found.get(timeout=20)) is not None:
+        while (batch := found.get(timeout=PATIENCE_S)) is not None:
             yield batch
         thread.join()
 
@@ -498,7 +499,7 @@ class KeptState:
         text: str
 
         def write(self) -> None:
-            assert self.state.may_write.wait(30)
+            assert self.state.may_write.wait(PATIENCE_S)
             if self.state.error is not None:
                 raise self.state.error
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import Secret
 from pyspark_kafka.options.values import secret_sources
@@ -221,7 +222,7 @@ def test_function_that_never_returns_is_left_behind(module: str, monkeypatch: py
     assert "the function did not return within 0.1 s" in str(error)
     released.set()
     for thread in set(threading.enumerate()) - before:
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 def test_each_error_names_option_and_reference(tmp_path: Path, module: str) -> None:

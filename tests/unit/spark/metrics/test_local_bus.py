@@ -23,6 +23,7 @@ from pyspark.sql.streaming.listener import (
 
 from kit.fakes.threads import ThreadOverTheLimit
 from kit.fixtures.leftovers import collect_quietly
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.spark.metrics import local_bus
 from pyspark_kafka.spark.metrics.local_bus import LocalListenerBus, session_key
 
@@ -46,7 +47,7 @@ class Notes(StreamingQueryListener):
 
     def wait_for(self, count: int) -> list[str]:
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.heard) >= count, 30), self.heard
+            assert self._changed.wait_for(lambda: len(self.heard) >= count, PATIENCE_S), self.heard
         return self.heard
 
     def onQueryStarted(self, event: Any) -> None:
@@ -161,14 +162,14 @@ def test_removal_waits_for_what_is_pending_and_nothing_comes_after_it() -> None:
 
         def onQueryProgress(self, event: Any) -> None:
             self.in_call.set()
-            assert self.gate.wait(30)
+            assert self.gate.wait(PATIENCE_S)
             super().onQueryProgress(event)
 
     bus, slow = LocalListenerBus(), Slow()
     bus.add(slow)
     for number in range(3):
         bus.post(progress(number))
-    assert slow.in_call.wait(30)
+    assert slow.in_call.wait(PATIENCE_S)
     # Still in its first call: what is behind it is left out.
     bus.remove(slow, within_s=0.01)
     slow.gate.set()
@@ -207,7 +208,7 @@ def test_thread_of_the_bus_lives_while_there_are_listeners() -> None:
     thread: Any = bus._thread
     assert thread.daemon
     bus.remove(notes)
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert not bus.has_listeners
     bus.add(notes)
@@ -255,7 +256,7 @@ def test_thread_of_the_bus_ends_when_its_last_listener_is_gone() -> None:
     collect_quietly()
     assert not bus.has_listeners
     bus.post(IDLE)
-    thread.join(30)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
 
 
@@ -268,12 +269,12 @@ def test_slow_listener_loses_the_oldest_events(
     class Slow(Notes):
         def onQueryIdle(self, event: Any) -> None:
             called.set()
-            assert gate.wait(30)
+            assert gate.wait(PATIENCE_S)
 
     bus, slow = LocalListenerBus(), Slow()
     bus.add(slow)
     bus.post(IDLE)
-    assert called.wait(30)
+    assert called.wait(PATIENCE_S)
     with caplog.at_level(logging.WARNING):
         for number in range(8):
             bus.post(progress(number))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.login.tokens.cache import TokenCache
 from pyspark_kafka.client.login.tokens.token import Token
@@ -129,13 +130,13 @@ def test_threads_share_one_request() -> None:
 
     def slow() -> Token:
         begun.set()
-        assert release.wait(30)
+        assert release.wait(PATIENCE_S)
         return issuer.fetch()
 
     got: list[str] = []
     first = threading.Thread(target=lambda: got.append(issuer.get(fetch=slow)))
     first.start()
-    assert begun.wait(30)
+    assert begun.wait(PATIENCE_S)
     others = [threading.Thread(target=lambda: got.append(issuer.get(timeout_ms=30_000))) for _ in range(5)]
     for each in others:
         each.start()
@@ -144,7 +145,7 @@ def test_threads_share_one_request() -> None:
         issuer.get(timeout_ms=1)
     release.set()
     for each in (first, *others):
-        each.join(30)
+        each.join(PATIENCE_S)
     assert got == ["token-1"] * 6
     assert issuer.made == 1
 

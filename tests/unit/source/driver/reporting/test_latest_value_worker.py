@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kit.waiting import eventually
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka.source.driver.reporting.latest_value_worker import LatestValueWorker
 
 LONG = 60.0
@@ -115,11 +115,11 @@ def test_value_that_waits_is_dropped_at_the_end() -> None:
     def work(value: int) -> None:
         seen.append(value)
         begun.set()
-        assert resume.wait(60)
+        assert resume.wait(PATIENCE_S)
 
     values = LatestValueWorker("test", work)
     values.offer(1)
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE_S)
     values.offer(2)
     values.close()
     resume.set()

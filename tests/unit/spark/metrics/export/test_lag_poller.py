@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.errors import OptionError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.lag.compute import partition_lag
@@ -172,7 +173,7 @@ def test_query_that_is_unheard_is_neither_shown_nor_asked_for(store: MetricsStor
 def test_thread_looks_until_it_is_stopped(store: MetricsStore, reports: Reports) -> None:
     watch = LagPoller(CONNECTION, store, 9, interval_s=0.01, measure=reports)
     watch.start()
-    assert reports.looked.wait(30)
+    assert reports.looked.wait(PATIENCE_S)
     watch.stop()
     watch.stop()
     before = len(reports.asked)
