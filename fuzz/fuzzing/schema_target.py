@@ -11,7 +11,7 @@ from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.avro.schema import parse_schema
-from pyspark_kafka.formats.json.json_schema import parse_json_schema
+from pyspark_kafka.formats.json.schemas.json_schema import parse_json_schema
 from pyspark_kafka.formats.protobuf.by_schema import read_message
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.schemas import RegisteredSchema

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.formats.column_format import ColumnFormat, TypedFormat
     from pyspark_kafka.formats.json.encoding import JsonEncoder
-    from pyspark_kafka.formats.json.schema_fit import JsonSchemaFit
+    from pyspark_kafka.formats.json.schemas.schema_fit import JsonSchemaFit
 
 # The size of a part of the column: it limits the memory of an encoder, and keeps offsets within 32 bits.
 _PIECE_BYTES = 32 << 20
@@ -178,7 +178,7 @@ def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
         plain = JsonEncoder(column.arrow_type, times, column.documents)
         if column.schema is None:
             return plain, b""
-        from pyspark_kafka.formats.json.schema_fit import JsonSchemaFit  # noqa: PLC0415 - as above
+        from pyspark_kafka.formats.json.schemas.schema_fit import JsonSchemaFit  # noqa: PLC0415 - as above
 
         fit = JsonSchemaFit(column.schema.text, column.arrow_type, column.documents)
         return _CheckedJsonEncoder(plain, fit), b""

@@ -90,7 +90,7 @@ def open_documents(schema: RegisteredSchema | None) -> pa.DataType | None:
     if schema is None:
         return None
     from pyspark_kafka.formats.json.document_parts import has_parts  # noqa: PLC0415 - of one format
-    from pyspark_kafka.formats.json.json_schema import parse_json_schema  # noqa: PLC0415 - as above
+    from pyspark_kafka.formats.json.schemas.json_schema import parse_json_schema  # noqa: PLC0415 - as above
 
     documents = parse_json_schema(schema.text, schema.references, open_parts=True)
     return documents if has_parts(documents) else None
@@ -117,7 +117,7 @@ def column_of_schema(
         MissingDependencyError: without the packages of the format.
     """
     if options.format == "json":
-        from pyspark_kafka.formats.json.json_schema import parse_json_schema  # noqa: PLC0415 - of one format
+        from pyspark_kafka.formats.json.schemas.json_schema import parse_json_schema  # noqa: PLC0415 - of one format
 
         documents = parse_json_schema(schema.text, schema.references, open_parts=options.open_parts == "text")
         return json_column(side, options, documents, schema)

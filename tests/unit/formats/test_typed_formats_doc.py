@@ -14,7 +14,7 @@ from kit.typed_page import PAGE, types_of
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.avro.schema import parse_schema
 from pyspark_kafka.formats.json.decoding import JsonDecoder
-from pyspark_kafka.formats.json.json_schema import parse_json_schema
+from pyspark_kafka.formats.json.schemas.json_schema import parse_json_schema
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message
 from pyspark_kafka.formats.spark_schema.ddl import parse_ddl

@@ -7,12 +7,12 @@ needs it, and a logical type that does not fit its type is ignored.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.formats.avro.logical_types import Logical, logical_type, nanos_of, scale_of
-from pyspark_kafka.formats.avro.schema_text import load_schema_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,9 @@ PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "str
 _MAX_DEPTH = 64
 _MAX_JSON = 1 << 20
 _MAX_SHOWN = 100
+# A string, in which a comment is none; or a comment. An open one ends with the text: no part is searched twice.
+_COMMENT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][\w.$-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,35 @@ def parse_schema(text: str, references: Sequence[NamedSchema] = ()) -> Schema:
         except ValueError as error:
             raise invalid_schema(str(error)[:300]) from error
     return Schema(root, named)
+
+
+def load_schema_text(text: str) -> Any:
+    """Return the JSON of a schema, or the name of a type that is the whole text.
+
+    Comments and a byte order mark are skipped.
+
+    Raises:
+        ValueError: it is neither; of a JSONDecodeError the text has no part of the schema.
+        RecursionError: it nests too deeply.
+    """
+    text = text.removeprefix("\ufeff").strip()
+    # `"long"` and `long` are both in use.
+    if text[:1] not in ("{", "[", '"', "/"):
+        if not _NAME.fullmatch(text):
+            raise ValueError("it is neither JSON nor the name of a type")
+        return text
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        bare = _COMMENT.sub(_blank, text)
+        if bare == text:
+            raise
+    return json.loads(bare)
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Return a string as it is, and a comment as blanks: what is behind it stays at its line and column."""
+    return found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0])
 
 
 def invalid_schema(

@@ -218,8 +218,14 @@ def _as_text(raw: bytes) -> bytes:
     return raw if raw == b"null" else _raw_parts().encode(raw.decode())
 
 
+def _string(raw: bytes) -> str:
+    """Return the text of a JSON string."""
+    found: str = _SCAN(raw.decode())[0]
+    return found
+
+
 def _from_text(raw: bytes) -> bytes:
-    return json.loads(raw).encode() if raw[:1] == b'"' else raw
+    return _string(raw).encode() if raw[:1] == b'"' else raw
 
 
 def _as_decimal(scale: int) -> Callable[[bytes], bytes]:
@@ -227,7 +233,7 @@ def _as_decimal(scale: int) -> Callable[[bytes], bytes]:
         if raw[:1] != b'"':
             return raw
         try:
-            unscaled = base64.b64decode(json.loads(raw), validate=True)
+            unscaled = base64.b64decode(_string(raw), validate=True)
         except ValueError:
             return _NO_NUMBER
         number = int.from_bytes(unscaled, "big", signed=True)

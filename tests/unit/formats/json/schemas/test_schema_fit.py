@@ -12,7 +12,7 @@ from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.json.document_parts import JSON_TEXT
-from pyspark_kafka.formats.json.schema_fit import JsonSchemaFit
+from pyspark_kafka.formats.json.schemas.schema_fit import JsonSchemaFit
 from pyspark_kafka.formats.schemas import RegisteredSchema
 
 ADDRESS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

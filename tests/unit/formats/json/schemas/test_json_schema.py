@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.formats.json.decoding import JsonDecoder
 from pyspark_kafka.formats.json.document_parts import JSON_TEXT, connect_decimal
-from pyspark_kafka.formats.json.json_schema import parse_json_schema
+from pyspark_kafka.formats.json.schemas.json_schema import parse_json_schema
 from pyspark_kafka.formats.schemas import NamedSchema
 
 STRING, INTEGER, NUMBER, NULL = ({"type": name} for name in ("string", "integer", "number", "null"))

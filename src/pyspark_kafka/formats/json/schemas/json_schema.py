@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.formats.json.document_parts import JSON_TEXT, connect_decimal
-from pyspark_kafka.formats.json.schema_documents import (
+from pyspark_kafka.formats.json.schemas.schema_documents import (
     NEWEST_DRAFT,
     LostReference,
     SchemaDocuments,
@@ -25,7 +25,7 @@ from pyspark_kafka.formats.json.schema_documents import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark_kafka.formats.json.schema_documents import SchemaResource
+    from pyspark_kafka.formats.json.schemas.schema_documents import SchemaResource
     from pyspark_kafka.formats.schemas import NamedSchema
 
 _MAX_BYTES = 4 << 20

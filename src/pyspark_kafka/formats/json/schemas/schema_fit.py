@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.formats.json.document_parts import JSON_TEXT, DocumentPart, part_type
-from pyspark_kafka.formats.json.schema_documents import NEWEST_DRAFT, draft_of, has_types, says_members
+from pyspark_kafka.formats.json.schemas.schema_documents import NEWEST_DRAFT, draft_of, has_types, says_members
 from pyspark_kafka.formats.projection import missing_field
 
 _MAX_REFERENCES = 64

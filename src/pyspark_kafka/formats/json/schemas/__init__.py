@@ -1,0 +1,7 @@
+"""JSON Schema: what it says of documents, as columns and as rules for what is written.
+
+`json_schema` reads a schema as columns, `schema_documents` finds its parts in others, `schema_fit` judges written
+documents.
+
+Invariant: pure; a part that no column is refuses the schema, unless the caller takes it as text.
+"""
