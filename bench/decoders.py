@@ -257,7 +257,7 @@ def protobuf_case(shape: str, count: int) -> Case:
     beside: dict[str, Callable[[], object]] = {
         "upb": lambda: [message.FromString(each) for each in bare],
         "upb, columns": lambda: upb_columns(message, bare),
-        "ptars": lambda: handler.array_to_record_batch(array),
+        "ptars": lambda: handler.read(array),
     }
     if upb_columns(message, bare).num_rows != count:
         raise RuntimeError(f"{shape}: rows of upb are missing")

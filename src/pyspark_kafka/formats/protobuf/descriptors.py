@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_kafka.errors import MissingDependencyError, SchemaError, listed
+from pyspark_kafka.formats.protobuf.handler.message_handler import MessageHandler
+from pyspark_kafka.formats.protobuf.handler.plain_schema import plain_message, used_files
+from pyspark_kafka.formats.protobuf.handler.recursive_messages import has_recursion, unroll_message
 from pyspark_kafka.formats.protobuf.known_files import known_files
-from pyspark_kafka.formats.protobuf.message_handler import MessageHandler
-from pyspark_kafka.formats.protobuf.plain_schema import plain_message, used_files
-from pyspark_kafka.formats.protobuf.recursive_messages import has_recursion, unroll_message
 
 _MAX_BYTES = 4 << 20
 # Messages that are used repeatedly make columns much larger than their text; ptars ends the process by then.

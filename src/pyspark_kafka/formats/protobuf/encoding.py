@@ -15,7 +15,7 @@ from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.formats.projection import missing_field
 from pyspark_kafka.formats.protobuf import _variant
 from pyspark_kafka.formats.protobuf.descriptors import build_handler, is_repeated
-from pyspark_kafka.formats.protobuf.message_handler import enum_numbers, find_unnamed
+from pyspark_kafka.formats.protobuf.handler.message_handler import enum_numbers, find_unnamed
 from pyspark_kafka.formats.protobuf.outline import build_form_walk, check_values
 
 _UNSIGNED = (pa.uint32(), pa.uint64())

@@ -13,7 +13,7 @@ from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message
 from pyspark_kafka.formats.protobuf.encoding import ProtobufEncoder
 from pyspark_kafka.formats.protobuf.field_selection import narrow_message
-from pyspark_kafka.formats.protobuf.plain_schema import plain_message, used_files
+from pyspark_kafka.formats.protobuf.handler.plain_schema import plain_message, used_files
 from pyspark_kafka.formats.protobuf.proto_text import read_file_set
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
 

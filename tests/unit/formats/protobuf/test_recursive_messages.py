@@ -14,8 +14,8 @@ from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import build_handler, find_message, is_repeated
 from pyspark_kafka.formats.protobuf.encoding import ProtobufEncoder
 from pyspark_kafka.formats.protobuf.field_selection import narrow_message
+from pyspark_kafka.formats.protobuf.handler.recursive_messages import unroll_message
 from pyspark_kafka.formats.protobuf.proto_text import read_file_set
-from pyspark_kafka.formats.protobuf.recursive_messages import unroll_message
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
 
 IMPORTED = 'syntax = "proto2"; package other; message Node__0 {} message Pair { required int32 n = 1 [default = 5]; }'

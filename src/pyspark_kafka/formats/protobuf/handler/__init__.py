@@ -1,0 +1,7 @@
+"""The border to ptars (Rust): what it is given of a schema, and what it returns.
+
+`recursive_messages` makes bytes of messages within themselves, `plain_schema` leaves what ptars takes, and
+`message_handler` reads and writes with it.
+
+Invariant: ptars is given the messages of a column and nothing else of their files, and no name that it panics at.
+"""
