@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fuzzing.draw import Draw
 from fuzzing.oracles import require
 from pyspark_kafka.checkpoint import CommitLog, OffsetSeqLog
-from pyspark_kafka.checkpoint.state_files import StateFiles, VersionChain
+from pyspark_kafka.checkpoint.state_files import VersionChain, VersionReader
 from pyspark_kafka.checkpoint.state_names import StateVersion
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
@@ -116,8 +116,8 @@ def _files(content: bytes) -> Any:
     return OneFile(content)
 
 
-def _states(content: bytes) -> StateFiles:
-    return StateFiles(_files(content))
+def _states(content: bytes) -> VersionReader:
+    return VersionReader(_files(content))
 
 
 READERS: tuple[Callable[[bytes], None], ...] = (

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     Changes = Sequence[tuple[bytes, bytes | None]]
 
-# Files that are read before they are asked for, and what is kept of files that are needed twice by a reader of so many.
+# Files that are read before they are asked for, and the size of files that are kept by a reader that reads all of them
+# for one state, because they are needed twice.
 READ_AHEAD = 8
 _MAX_KEPT_BYTES = 8 * 1024 * 1024
 _HEAD = struct.Struct(">4sI")
@@ -83,7 +84,7 @@ class StateFile:
     data: bytes
 
 
-class StateFiles:
+class VersionReader:
     """Reads the versions of states.
 
     Runs on: executor, or any program; any thread; every method blocks on the file system.

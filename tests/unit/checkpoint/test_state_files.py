@@ -14,7 +14,7 @@ import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint import state_files as module
-from pyspark_kafka.checkpoint.state_files import StateFiles, encoded_changes
+from pyspark_kafka.checkpoint.state_files import VersionReader, encoded_changes
 from pyspark_kafka.checkpoint.state_names import STATES, StateVersion
 from pyspark_kafka.errors import CheckpointError, StateError
 
@@ -45,7 +45,7 @@ def write(files: CheckpointFiles, *versions: str, begin: str = "") -> StateVersi
     return StateVersion.parse(before)
 
 
-def keys(states: StateFiles, head: StateVersion) -> list[str]:
+def keys(states: VersionReader, head: StateVersion) -> list[str]:
     chain = states.chain(DIRECTORY, head)
     files = states.read(DIRECTORY, chain)
     return [key.decode() for file in files for key, _ in states.changes(DIRECTORY, file)]
@@ -78,7 +78,7 @@ def test_files_of_a_version_are_read_once_and_eight_at_a_time(
     texts = [f"{number}-ab.{1 + number % 2}" for number in range(20)]
     head = write(files, *texts)
     reads = Reads(monkeypatch, meet=8)
-    found = keys(StateFiles(files, pool), head)
+    found = keys(VersionReader(files, pool), head)
     assert found == [f"{text}/{part}" for text in texts for part in range(StateVersion.parse(text).parts)]
     assert sorted(reads.names.items()) == sorted((f"{t[:-2]}.{p}.delta", 1) for t in texts for p in range(int(t[-1])))
 
@@ -90,7 +90,7 @@ def test_files_that_are_too_large_to_be_kept_are_read_again(
     texts = [f"{number}-ab.1" for number in range(20)]
     head = write(files, *texts)
     reads = Reads(monkeypatch)
-    assert keys(StateFiles(files, pool), head) == [f"{text}/0" for text in texts]
+    assert keys(VersionReader(files, pool), head) == [f"{text}/0" for text in texts]
     assert 1 < Counter(reads.names.values())[2] < 20
 
 
@@ -102,7 +102,7 @@ def test_versions_are_found_whatever_their_names_suggest(
     texts = ["3-a.1", "9-a.1", "9-ac1.1", "9-ac10.1", "5-b.2", "6-b.1", "4-c.1", "12-c.1"]
     write(files, *(f"{number}-z.1" for number in range(14)))
     head = write(files, *texts)
-    for states in (StateFiles(files), StateFiles(files, pool, ahead)):
+    for states in (VersionReader(files), VersionReader(files, pool, ahead)):
         assert [key.rpartition("/")[0] for key in keys(states, head) if not key.endswith("/1")] == texts
 
 
@@ -113,8 +113,8 @@ def test_chain_ends_at_the_last_whole_state(files: CheckpointFiles, pool: Thread
         for part in range(2):
             data = encoded_changes([(f"all {number} {part}".encode(), b"v")], {})
             files.replace(f"{STATES}/{DIRECTORY}/{number}-a.{part}.all", data)
-    assert keys(StateFiles(files, pool), head) == ["all 3 0", "all 3 1", "4-a.1/0", "5-a.1/0"]
-    assert keys(StateFiles(files, pool), StateVersion(2, "a", 1)) == ["all 2 0", "all 2 1"]
+    assert keys(VersionReader(files, pool), head) == ["all 3 0", "all 3 1", "4-a.1/0", "5-a.1/0"]
+    assert keys(VersionReader(files, pool), StateVersion(2, "a", 1)) == ["all 2 0", "all 2 1"]
 
 
 def test_temporary_files_of_the_directory_are_named(files: CheckpointFiles, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_temporary_files_of_the_directory_are_named(files: CheckpointFiles, tmp_
     names = ".1-a.0.delta.0123456789abcdef.tmp", ".0-a.0.delta.crc"
     for name in names:
         (tmp_path / STATES / DIRECTORY / name).touch()
-    assert StateFiles(files).chain(DIRECTORY, head).temporary == names[:1]
+    assert VersionReader(files).chain(DIRECTORY, head).temporary == names[:1]
 
 
 @pytest.mark.parametrize("name", ["0-a.0.delta", "1-a.whole", "1-a.0.all", "2-a.0.delta"])
@@ -141,10 +141,10 @@ def test_file_that_cannot_be_used_is_an_error_that_names_it(
         files.replace(path, data)
     if (name, data) == ("1-a.whole", None):
         # Nothing of the whole state counts before its end is there.
-        assert keys(StateFiles(files, pool), head) == ["0-a.1/0", "1-a.1/0", "2-a.1/0"]
+        assert keys(VersionReader(files, pool), head) == ["0-a.1/0", "1-a.1/0", "2-a.1/0"]
         return
     with pytest.raises(StateError, match=name) as caught:
-        keys(StateFiles(files, pool), head)
+        keys(VersionReader(files, pool), head)
     assert caught.value.condition == ("STATE_VERSION_MISSING" if data is None else "STATE_VERSION_DAMAGED")
 
 
@@ -159,5 +159,5 @@ def test_checkpoint_that_cannot_be_read_is_an_outage_and_no_damage(
 
     monkeypatch.setattr(CheckpointFiles, "read", fails)
     with pytest.raises(CheckpointError) as caught:
-        StateFiles(files).chain(DIRECTORY, head)
+        VersionReader(files).chain(DIRECTORY, head)
     assert caught.value.condition == "CHECKPOINT_IO"

@@ -147,7 +147,7 @@ class StateByKey:
 
     @property
     def row_watermarks(self) -> Any:
-        """The watermark of each row of the call, in an array of NumPy; None if `watermark_ms` is that of all of them.
+        """The watermark of each row of the call, in an array of NumPy; None if all have `watermark_ms`.
 
         Raises:
             SchemaError: the step has no time mode.

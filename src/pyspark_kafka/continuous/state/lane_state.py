@@ -15,7 +15,7 @@ from heapq import merge
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark_kafka.checkpoint import CheckpointFiles
-from pyspark_kafka.checkpoint.state_files import READ_AHEAD, StateFiles
+from pyspark_kafka.checkpoint.state_files import READ_AHEAD, VersionReader
 from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion, directory_of
 from pyspark_kafka.continuous.state.local_directory import LocalDirectory
 from pyspark_kafka.continuous.state.slot import Slot
@@ -295,7 +295,7 @@ class LaneState:
         # One at a time makes values of files: the other ones wait for the checkpoint.
         merging = threading.Lock()
         with ThreadPoolExecutor(READ_AHEAD, "state-files") as reads, ThreadPoolExecutor(at_a_time, "states") as pool:
-            found = StateFiles(files, reads, READ_AHEAD // at_a_time)
+            found = VersionReader(files, reads, READ_AHEAD // at_a_time)
             opening = [pool.submit(self._open, slot, slot.head, found, merging) for slot in slots if slot.head]
             try:
                 for each in opening:
@@ -305,7 +305,7 @@ class LaneState:
                 reads.shutdown(cancel_futures=True)
                 raise
 
-    def _open(self, slot: Slot, head: StateVersion, found: StateFiles, merging: threading.Lock) -> None:
+    def _open(self, slot: Slot, head: StateVersion, found: VersionReader, merging: threading.Lock) -> None:
         chain = found.chain(slot.directory, head)
         for file in found.read(slot.directory, chain):
             with merging:

@@ -104,8 +104,8 @@ class StepTime:
     def split(self, rows: pa.RecordBatch, times: pa.Array, event_times: pa.Array | None = None) -> SplitRows:
         """Split rows by the watermark: a row below it is late, and so is a row without a time.
 
-        The watermark of a row is that of all rows before it in its key group, also of the rows of its batch: so the
-        size of batches does not change which rows are late.
+        Each row moves the watermark for the rows after it in its key group, also for those in its batch: so the size of
+        batches does not change which rows are late.
 
         Args:
             rows: of the key group.

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint.files import target_of_temporary
-from pyspark_kafka.checkpoint.state_files import StateFiles, encoded_changes
+from pyspark_kafka.checkpoint.state_files import VersionReader, encoded_changes
 from pyspark_kafka.checkpoint.state_names import STATES, StateVersion
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class PendingVersions:
         self.files.write_deltas(self.deltas)
 
 
-class VersionFiles(StateFiles):
+class VersionFiles(VersionReader):
     """Writes and removes the versions of states, and reads them.
 
     Runs on: executor, any thread; every method blocks on the file system. A file is written once, and never changed.

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.checkpoint.state_files import READ_AHEAD, StateFiles
+from pyspark_kafka.checkpoint.state_files import READ_AHEAD, VersionReader
 from pyspark_kafka.checkpoint.state_names import StateVersion
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class StateChains:
         files: the reader of the files.
     """
 
-    def __init__(self, files: StateFiles) -> None:
+    def __init__(self, files: VersionReader) -> None:
         self._files = files
 
     @staticmethod
@@ -32,7 +32,7 @@ class StateChains:
     def of(files: CheckpointFiles) -> Iterator[StateChains]:
         """Return the reader of the states of a checkpoint; its threads end with the block."""
         with ThreadPoolExecutor(READ_AHEAD, "state-files") as pool:
-            yield StateChains(StateFiles(files, pool))
+            yield StateChains(VersionReader(files, pool))
 
     def check(self, directory: str, text: str) -> None:
         """Read a version.

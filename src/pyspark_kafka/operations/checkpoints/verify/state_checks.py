@@ -90,9 +90,10 @@ def _check_heads(judge: FileJudge, heads: Mapping[str, str], where: str, missing
         missing_text: begins the sentence about missing files; the versions follow.
     """
     missing: list[str] = []
+    tell = judge.report
     with StateChains.of(judge.checkpoint.files) as chains:
         for number, (directory, text) in enumerate(sorted(heads.items())):
-            judge.report(f"Reading states, {number} of {len(heads)}")
+            tell(f"Reading states, {number} of {len(heads)}")
             place = f"{STATES}/{directory}"
             _add_temporary(judge, place)
             try:
