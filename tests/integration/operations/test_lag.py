@@ -20,6 +20,7 @@ from kit.checkpoint_files import write_checkpoint
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, commit_positions, produce
 from kit.programs.cli import invoke
+from kit.waiting import PATIENCE_S
 from pyspark_kafka import lag
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -129,7 +130,7 @@ def test_end_is_the_last_stable_offset_with_read_committed_and_nothing_behind_it
         producer.init_transactions()
         producer.begin_transaction()
         for _ in range(4):
-            producer.send(topic, b"open", partition=0).get(timeout=30)
+            producer.send(topic, b"open", partition=0).get(timeout=PATIENCE_S)
         for position, expected in (
             (0, (LagState.KNOWN, 2, 2)),
             (2, (LagState.KNOWN, 0, 2)),
