@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 # former leader that was paused may continue for a moment.
 _LOG_END_LOOKS = 5
 _LOG_END_LOOKS_APART_S = 2.0
+# Leaders may name another one this number of times without records; then the cluster is asked, after a pause.
+_LEADERS_IN_VAIN = 3
 # A planned topic that brokers do not know is looked for this number of times, over some seconds.
 _UNKNOWN_TOPIC_LOOKS = 4
 # Responses in a row that say something else about the next batch, before that is an error.
@@ -132,10 +134,10 @@ class Cursor:
     """
 
     __slots__ = (
-        "_at_boundary", "_claim", "_doubts", "_fetch", "_leader_epoch", "_log_end_looks", "_options", "_paused_until",
-        "_position_epoch", "_surprises", "_unconfirmed", "_unknown_topic_looks", "backoff", "broker_id", "error",
-        "held", "last_address", "last_failure", "log", "log_check_at", "offset_range", "position", "replica",
-        "request_size", "state", "topic", "topic_partition",
+        "_at_boundary", "_claim", "_doubts", "_fetch", "_leader_epoch", "_leaders_named", "_log_end_looks", "_options",
+        "_paused_until", "_position_epoch", "_surprises", "_unconfirmed", "_unknown_topic_looks", "backoff",
+        "broker_id", "error", "held", "last_address", "last_failure", "log", "log_check_at", "offset_range", "position",
+        "replica", "request_size", "state", "topic", "topic_partition",
     )  # fmt: skip
 
     def __init__(
@@ -174,6 +176,7 @@ class Cursor:
         self._at_boundary = False
         self._doubts = 0
         self._surprises = 0
+        self._leaders_named = 0
         self._log_end_looks = 0
         self._unknown_topic_looks = 0
 
@@ -282,7 +285,7 @@ class Cursor:
             CorruptRecordsError: two responses say that batches are where they cannot be.
         """
         self.last_failure = None
-        self._surprises = 0
+        self._surprises = self._leaders_named = 0
         # Not the response itself, whose records would stay in memory.
         self.log = (response.log_start_offset, response.high_watermark, response.last_stable_offset)
         if not response.records:
@@ -406,6 +409,14 @@ class Cursor:
         if isinstance(error, BrokerError) and not error.retriable:
             self._surprises += 1
         return decision
+
+    def follow_leader(self) -> bool:
+        """Return whether to ask the leader that a broker has named; not if that has happened in vain before.
+
+        Source: KIP-951.
+        """
+        self._leaders_named += 1
+        return self._leaders_named <= _LEADERS_IN_VAIN
 
     def note_failure(self, error: ConnectorError) -> None:
         """Remember why the last attempt failed."""

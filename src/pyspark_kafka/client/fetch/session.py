@@ -475,7 +475,7 @@ class FetchSession:
         self, cursor: Cursor, entry: FetchPartitionResponse, response: FetchResponse, now: float, *, first: bool
     ) -> Outcome | None:
         if entry.error_code != ErrorCode.NONE:
-            if self._learned_leader(cursor, entry, response):
+            if self._learned_leader(cursor, entry, response) and cursor.follow_leader():
                 cursor.replica.leave()
                 cursor.release()
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections import deque
 from collections.abc import Callable
@@ -9,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from kit.fakes.handlers.fetch import FetchScript, LogScript
+from kit.fakes.handlers.fetch import FetchScript, LogScript, epoch_end
 from kit.fakes.logs import batches_of, record_batch
 from kit.fakes.scripts import Close
 from kit.fakes.simulated_cluster import Reading, SimulatedCluster
+from pyspark_kafka.client.fetch.steps import FindLeaders
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import IsolationLevel
 
@@ -91,6 +93,51 @@ def test_a_throttled_client_waits_before_it_asks_again(cluster: SimulatedCluster
     assert [fetched.start_offset for _, fetched in read] == [0, 10]
     # The response is the first wait.
     assert read.waits[1] == pytest.approx(0.7)
+
+
+def endless_log(request: Any) -> Any:
+    """Return a batch at whatever offset is asked for: 100,000 bytes an offset."""
+    base = request.topics[0].partitions[0].fetch_offset
+    return FetchScript(record_batch(base, [b"v" * 100_000]))(request)
+
+
+def test_leaders_that_name_each_other_are_asked_a_few_times_then_the_cluster_is(cluster: SimulatedCluster) -> None:
+    epochs = itertools.count(1)
+
+    def other(request: Any) -> Any:
+        response = FetchScript(error_code=6)(request)
+        epoch = next(epochs)
+        part = response.responses[0].partitions[0]
+        part.current_leader = type(part).LeaderIdAndEpoch(leader_id=epoch % 2, leader_epoch=epoch)
+        return response
+
+    cluster.script(other)
+    reading = Reading(cluster, poll_timeout_ms=1_000)
+    reading.connection |= {"retry_backoff_ms": 100, "retry_backoff_max_ms": 100}
+    with pytest.raises(DeadlineError, match=r"Last failure: \[NOT_LEADER_OR_FOLLOWER\]"):
+        reading.values(0, 10)
+    assert len(cluster.seen) < 20
+    assert len(cluster.lookups) > 3
+
+
+def test_leader_that_is_named_is_asked_at_once_as_long_as_records_come(cluster: SimulatedCluster) -> None:
+    epochs = itertools.count(1)
+    turns = itertools.count()
+
+    def moving(request: Any) -> Any:
+        if next(turns) % 2:
+            return endless_log(request)
+        response = FetchScript(error_code=6)(request)
+        epoch = next(epochs)
+        part = response.responses[0].partitions[0]
+        part.current_leader = type(part).LeaderIdAndEpoch(leader_id=epoch % 2, leader_epoch=epoch)
+        return response
+
+    cluster.script(moving)
+    cluster.epoch_ends = deque([epoch_end(1 << 40, 0)])
+    read = Reading(cluster).of(0, 10)
+    assert [fetched.start_offset for _, fetched in read] == list(range(10))
+    assert sum(isinstance(step, FindLeaders) for step in cluster.lookups) == 1
 
 
 def test_a_cut_off_last_batch_is_fetched_again(cluster: SimulatedCluster) -> None:
