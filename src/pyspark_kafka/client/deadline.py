@@ -84,7 +84,7 @@ class Deadline:
 
     def error(self, step: str, cause: BaseException | None = None) -> DeadlineError:
         """Build the error that `check` raises."""
-        reason = "" if cause is None else f" Last failure: {_failure_text(cause)}"
+        reason = "" if cause is None else f" Last failure: {failure_text(cause)}"
         return DeadlineError(
             f"{step} did not finish within {self.timeout_ms:.0f} ms ({self.elapsed_ms()} ms elapsed).{reason}",
             condition="DEADLINE_EXCEEDED",
@@ -94,6 +94,6 @@ class Deadline:
         )
 
 
-def _failure_text(cause: BaseException) -> str:
+def failure_text(cause: BaseException) -> str:
     """Return the text of a failure without its hint, which becomes the hint of the whole."""
     return f"[{cause.condition}] {cause.message}" if isinstance(cause, ConnectorError) else str(cause)

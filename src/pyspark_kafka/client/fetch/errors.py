@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from pyspark_kafka.client.deadline import failure_text
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError, DeadlineError, ProtocolError
@@ -91,12 +92,19 @@ def handed_out(cursor: RangeProgress) -> str:
     return f"Records before {cursor.position} were handed out"
 
 
+def _handed_out_until(cursor: RangeProgress) -> str:
+    """Return a sentence, without its full stop, about the records of a range that failed at its position."""
+    if cursor.unread:
+        return handed_out(cursor)
+    return f"Records of the range before {cursor.position} were handed out, none from there on"
+
+
 def fetch_refused(cursor: RangeProgress, code: int) -> BrokerError:
     """Build the error for a broker's code in a fetch response."""
     return broker_error(
         code,
         f"Fetching {cursor.offset_range} at offset {cursor.position} from {cursor.last_address} failed",
-        consequence=f"Records of the range before {cursor.position} were handed out, none from there on.",
+        consequence=f"{_handed_out_until(cursor)}.",
         rights=(Right("Read", "topic", cursor.topic_partition.topic),),
         topic=cursor.topic_partition.topic,
         partition=cursor.topic_partition.partition,
@@ -221,15 +229,23 @@ def misplaced(cursor: RangeProgress, reason: str) -> CorruptRecordsError:
 
 
 def no_progress(active: Sequence[RangeProgress], timeout_ms: float, last_error: ConnectorError | None) -> DeadlineError:
-    """Build the error for ranges none of which moved for the time."""
+    """Build the error for ranges none of which moved for the time.
+
+    Args:
+        active: the ranges that are not done.
+        timeout_ms: the time.
+        last_error: why the last attempt failed; None if none did.
+    """
     cursor = active[0]
     others = f" (and {len(active) - 1} other ranges)" if len(active) > 1 else ""
     log, hint = _describe_log(cursor)
-    last = f" Last failure: {last_error}" if last_error is not None else ""
+    last = ""
+    if last_error is not None:
+        last, hint = f" Last failure: {failure_text(last_error)}", last_error.hint or hint
     return DeadlineError(
         f"Reading {cursor.offset_range}{others}: no progress at offset {cursor.position} for {timeout_ms:.0f} ms "
-        f"(kafkaConsumer.pollTimeoutMs), last asked {cursor.last_address or 'no broker'}; {log}. Records of the range "
-        f"before {cursor.position} were handed out, none from there on.{last}",
+        f"(kafkaConsumer.pollTimeoutMs), last asked {cursor.last_address or 'no broker'}; {log}. "
+        f"{_handed_out_until(cursor)}.{last}",
         condition="FETCH_NO_PROGRESS",
         hint=hint,
         retriable=True,

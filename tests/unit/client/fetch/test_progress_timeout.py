@@ -12,7 +12,7 @@ from pyspark_kafka.client.fetch.cursor import Cursor
 from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka.client.fetch.request import RecordSizes
 from pyspark_kafka.client.fetch.session import FetchSession
-from pyspark_kafka.errors import DeadlineError
+from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 
@@ -30,6 +30,7 @@ class Scene:
             active=[cursor], last_error=None, waits_for_records=True, forget_errors=lambda: True,
             oldest_request_s=lambda _: in_flight_s,
         )  # fmt: skip
+        self.session = session
         self.timeout = ProgressTimeout(options, FETCH, cast("FetchSession", session), self.clock, self.clock.sleep)
 
 
@@ -48,3 +49,12 @@ def test_broker_that_waits_for_records_as_long_as_it_may_is_no_outage() -> None:
     with pytest.raises(DeadlineError, match="FETCH_NO_PROGRESS"):
         scene.timeout.check(progress)
     assert scene.timeout.rest()
+
+
+def test_read_that_fails_has_the_hint_of_the_last_failure_alone() -> None:
+    scene = Scene(in_flight_s=0.0)
+    scene.session.last_error = TransportError("It failed.", condition="CONNECTION_LOST", hint="Mend it.")
+    progress = scene.timeout.begin()
+    scene.clock.now += 11
+    with pytest.raises(DeadlineError, match=r"Last failure: \[CONNECTION_LOST\] It failed\. Hint: Mend it\.$"):
+        scene.timeout.check(progress)

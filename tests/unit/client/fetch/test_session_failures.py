@@ -171,6 +171,7 @@ def test_no_progress_ends_with_the_place_and_what_the_log_looked_like(cluster: S
         Reading(cluster, poll_timeout_ms=500).values(0, 30)
     text = str(caught.value)
     assert text.startswith("[FETCH_NO_PROGRESS] Reading t-0 [0, 30): no progress at offset 0 for 500 ms")
+    assert "No record of the range was handed out. Hint:" in text
     assert "high watermark was 50 and its last stable offset 0" in text
     assert "an open transaction" in text
     assert caught.value.parameters["broker"].startswith("127.0.0.1:")
@@ -180,6 +181,21 @@ def test_no_progress_by_failures_repeats_the_last_one(cluster: SimulatedCluster)
     cluster.script(FetchScript(error_code=6))
     with pytest.raises(DeadlineError, match=r"FETCH_NO_PROGRESS.*Last failure: \[NOT_LEADER_OR_FOLLOWER\]"):
         Reading(cluster, poll_timeout_ms=500).values(0, 30)
+
+
+def test_no_progress_by_failures_says_what_was_handed_out_and_has_one_hint(cluster: SimulatedCluster) -> None:
+    cluster.script(LogScript(batches_of(1)), FetchScript(error_code=6))
+    with pytest.raises(DeadlineError) as caught:
+        Reading(cluster, poll_timeout_ms=500).values(0, 30)
+    text = str(caught.value)
+    assert "Records of the range before 10 were handed out, none from there on. Last failure: [NOT_LEADER" in text
+    assert text.count("Hint:") == 1
+
+
+def test_refusal_of_the_first_records_says_that_none_were_handed_out(cluster: SimulatedCluster) -> None:
+    cluster.script(FetchScript(error_code=35))
+    with pytest.raises(BrokerError, match=r"failed.*\. No record of the range was handed out\."):
+        Reading(cluster).values(5, 30)
 
 
 @pytest.mark.parametrize("fault", [Close, FetchScript(error_code=6), FetchScript(error_code=56)], ids=repr)
