@@ -39,7 +39,7 @@ from pyspark_kafka.source.driver.tasks import advise_sharing, build_tasks
 from pyspark_kafka.source.input_partition import KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -160,8 +160,10 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         self._losses.refuse_lost_positions(known, latest)
         ends = self._admission.end_of_batch(limit, known, latest)
         if ends is not None and ends != started:
-            self._first = self._losses.find_beginnings(known, ends)
-            _name_new_topics(started, ends)
+            new = ends.keys() - known.keys()
+            self._first = self._losses.find_beginnings(known, new) if new else {}
+            if new and started:
+                _name_new_topics(started, new)
             self._end = KafkaSourceOffset(ends, carried)
         else:
             # The same text as `start`, with its own start if it has one: Spark takes any other text for new data.
@@ -239,9 +241,9 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
         return latest
 
 
-def _name_new_topics(position: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> None:
+def _name_new_topics(position: Iterable[TopicPartition], new: Iterable[TopicPartition]) -> None:
     """Log that a query reads further topics; one that it has read before, and that comes back, is read once more."""
-    new = {topic_partition.topic for topic_partition in ends.keys() - position.keys()}
-    new -= {topic_partition.topic for topic_partition in position}
-    if position and new:
-        _LOG.warning("Topics that are new to the query are read from their beginning: %s.", listed(sorted(new)))
+    topics = {topic_partition.topic for topic_partition in new}
+    topics -= {topic_partition.topic for topic_partition in position}
+    if topics:
+        _LOG.warning("Topics that are new to the query are read from their beginning: %s.", listed(sorted(topics)))

@@ -231,10 +231,16 @@ class KafkaOffsetReader:
                 client.avoid_last_asked()
             assignment = self._listing.find(client, read_topics=topics)
             lags = not read.keys() <= set(assignment.partitions)
+            latest = self._list(client, assignment.partitions, Latest())
+            # At each trigger: one pass if no end is lower, as nearly always.
+            back = [tp for tp, end in read.items() if latest.get(tp, end) < end]
+            if not back:
+                self._hidden = frozenset()
+                return assignment, latest
             # The positions in a topic that was recreated are not positions in its logs.
             ids = {**assignment.topic_ids, **(topic_ids or {})}
-            same = {tp: end for tp, end in read.items() if ids.get(tp.topic) == assignment.topic_ids.get(tp.topic)}
-            return assignment, self._past_hidden(client, self._list(client, assignment.partitions, Latest()), same)
+            same = {tp: read[tp] for tp in back if ids.get(tp.topic) == assignment.topic_ids.get(tp.topic)}
+            return assignment, self._past_hidden(client, latest, same)
 
         return self._settled(look_up, read)
 
@@ -275,14 +281,17 @@ class KafkaOffsetReader:
         for attempt in self._attempt_numbers():
             found = self._retrying("listing latest offsets", look_up, topics)
             latest = found[1]
-            back = sorted(tp for tp, end in known.items() if latest.get(tp, end if tp in self._missing else -1) < end)
+            gone = self._missing
+            back = [tp for tp, end in known.items() if latest.get(tp, end if tp in gone else -1) < end]
             if not back:
                 break
             _LOG.warning(
                 "Latest offsets are lower than known ones, or missing, at attempt %d of %d: %s",
                 attempt,
                 self._attempts,
-                listed([f"{tp} ends at {latest.get(tp, 'an unknown offset')}, known is {known[tp]}" for tp in back]),
+                listed(
+                    [f"{tp} ends at {latest.get(tp, 'an unknown offset')}, known is {known[tp]}" for tp in sorted(back)]
+                ),
             )
         self._missing = known.keys() - latest.keys()
         return found

@@ -80,8 +80,8 @@ class TopicLosses:
         self._watch = watch
         self._clock = clock
         self._group_id = options.group_id
-        # The topics whose ids were the ids of this run at the last look-up of ends.
-        self._same_topics: frozenset[str] = frozenset()
+        # The topic ids before the last look-up of ends, and in it.
+        self._compared_ids: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
         # The new ids of recreated topics that were reported.
         self._reported: Mapping[str, str] = {}
 
@@ -115,7 +115,7 @@ class TopicLosses:
         assignment, latest = self.without_deleted(
             known, lambda: self._offset_reader.fetch_assigned_latest_offsets(known, ids)
         )
-        self._same_topics = frozenset(topic for topic, found in assignment.topic_ids.items() if ids.get(topic) == found)
+        self._compared_ids = ids, assignment.topic_ids
         self._watch.meet(assignment.topic_ids, _topics(known))
         return assignment, latest
 
@@ -130,11 +130,11 @@ class TopicLosses:
         Raises:
             DataLossError: as above, and `failOnDataLoss` is true.
         """
-        if self._fail_on_data_loss:
-            self._refuse(find_lost_positions(position, latest, group_id=self._group_id))
+        if self._fail_on_data_loss and (lost := find_lost_positions(position, latest, group_id=self._group_id)):
+            raise data_loss_error(self._looked_up(lost), is_planned=False)
 
     def find_beginnings(
-        self, position: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+        self, position: Mapping[TopicPartition, int], new: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, int] | None:
         """Return the first offsets of the new partitions of a micro-batch; None without a look-up if loss is tolerated.
 
@@ -145,9 +145,9 @@ class TopicLosses:
         """
         if not self._fail_on_data_loss:
             return None
-        new = [topic_partition for topic_partition in ends if topic_partition not in position]
         first = self.without_deleted(position, lambda: self._offset_reader.fetch_earliest_offsets_of_new(new))
-        self._refuse(find_lost_beginnings(new, first))
+        if lost := find_lost_beginnings(new, first):
+            raise data_loss_error(self._looked_up(lost), is_planned=False)
         return first
 
     def report_planned(
@@ -172,12 +172,9 @@ class TopicLosses:
                 raise past_loss_error(past, *place())
         self.raise_or_warn(data_loss_error(findings), count_lost(findings))
 
-    def _refuse(self, findings: Sequence[DataLoss]) -> None:
-        if findings:
-            raise data_loss_error(self._looked_up(findings), is_planned=False)
-
     def _looked_up(self, findings: Sequence[DataLoss]) -> list[DataLoss]:
         """Return losses with what the cluster says about them; as they are if it says nothing within a short time."""
+        before, now = self._compared_ids
         topics = {found.topic_partition.topic for found in findings if found.kind in _MISSING}
         there: Collection[TopicPartition] | None = frozenset()
         if topics:
@@ -190,7 +187,7 @@ class TopicLosses:
             replace(
                 found,
                 is_there=found.topic_partition in there if found.kind in _MISSING and there is not None else None,
-                is_same_topic=found.topic_partition.topic in self._same_topics,
+                is_same_topic=before.get(topic := found.topic_partition.topic) == now.get(topic, ""),
             )
             for found in findings
         ]
