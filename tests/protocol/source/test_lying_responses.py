@@ -73,7 +73,7 @@ def lies_about(value: Any) -> list[Any]:
 
 
 def lie(response: Any, number: int) -> str | None:
-    """Change one field of a response, the lie with this number; return what was done, None if there are not so many."""
+    """Change one field of a response, the lie with this number; return what was done, None behind the last lie."""
     for structure in structures(response):
         for field in type(structure)._struct.fields.values():
             value = getattr(structure, field.name, None)

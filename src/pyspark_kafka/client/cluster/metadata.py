@@ -200,7 +200,7 @@ def parse_metadata(
             raise response_incomplete("Metadata", address, f"names a partition of topic '{name}' twice")
         numbers = sorted(by_number)
         if topic.error_code == ErrorCode.NONE and (not numbers or numbers[0] or numbers[-1] != len(numbers) - 1):
-            # Not read, or not written to, without a word.
+            # They would silently be neither read nor written to.
             raise response_incomplete("Metadata", address, f"lacks partitions of topic '{name}'")
         topics[name] = TopicMetadata(
             name=name,

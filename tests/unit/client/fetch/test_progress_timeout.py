@@ -53,8 +53,8 @@ def test_broker_that_waits_for_records_as_long_as_it_may_is_no_outage() -> None:
 
 def test_read_that_fails_has_the_hint_of_the_last_failure_alone() -> None:
     scene = Scene(in_flight_s=0.0)
-    scene.session.last_error = TransportError("It failed.", condition="CONNECTION_LOST", hint="Mend it.")
+    scene.session.last_error = TransportError("It failed.", condition="CONNECTION_LOST", hint="Correct it.")
     progress = scene.timeout.begin()
     scene.clock.now += 11
-    with pytest.raises(DeadlineError, match=r"Last failure: \[CONNECTION_LOST\] It failed\. Hint: Mend it\.$"):
+    with pytest.raises(DeadlineError, match=r"Last failure: \[CONNECTION_LOST\] It failed\. Hint: Correct it\.$"):
         scene.timeout.check(progress)
