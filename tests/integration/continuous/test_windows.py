@@ -34,9 +34,10 @@ _OF_COLUMNS = [
 def batches() -> list[list[Record]]:
     """Return records around a time that moves on: out of order, some late, some with a null key or null values.
 
-    No end of a window is equal to a watermark but those that are meant to be: times are odd, or at full seconds.
+    Late records are late by the batches before: Spark's watermark moves after a batch, ours with each record. No end of
+    a window is equal to a watermark but those that are meant to be: times are odd, or at full seconds.
     """
-    rng = random.Random(11)
+    rng, places = random.Random(11), random.Random(12)
     made: list[list[Record]] = []
     for number in range(6):
         made.append([])
@@ -48,6 +49,8 @@ def batches() -> list[list[Record]]:
             )
             key = rng.choice([None, b"a", b"b", b"c", b"d"])
             made[-1].append(Record(key, value.encode(), 0, _BEGIN_MS + at))
+        # Out of order by less than the delay.
+        made[-1].sort(key=lambda record: (record.timestamp_ms or 0) + places.randrange(5_000))
     return made
 
 
