@@ -61,6 +61,11 @@ class Deadline:
         """Return a deadline that began when this one did, with another budget."""
         return Deadline(timeout_ms, clock=self._clock, sleep=self._sleep, began=self._started_at)
 
+    def moved_on(self, timeout_ms: float, limit: Deadline) -> Deadline:
+        """Return a deadline that began when this one did and ends `timeout_ms` from now, or with `limit`."""
+        elapsed_s = self._clock() - self._started_at
+        return self.extended(elapsed_s * 1000 + min(timeout_ms, limit.remaining_s() * 1000))
+
     def pause(self, seconds: float) -> bool:
         """Wait, but not beyond the deadline; return whether the wait was interrupted: then no time is left."""
         seconds = min(seconds, self.remaining_s())

@@ -73,10 +73,10 @@ def received(cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch) -> Counter[in
     found: Counter[int] = Counter()
     take, receive, ports = FetchSession.on_response, Fetcher._receive, list[int]()
 
-    def receiving(self: Fetcher, lane: FetchLane, progress: Deadline) -> None:
+    def receiving(self: Fetcher, lane: FetchLane, progress: Deadline, until: Deadline | None, began_at: float) -> None:
         assert lane.connection is not None
         ports.append(lane.connection.port)
-        receive(self, lane, progress)
+        receive(self, lane, progress, until, began_at)
 
     def counting(self: FetchSession, broker_id: int, response: FetchResponse, now: float) -> None:
         found[cluster.number_of(ports[-1])] += sum(len(entry.records) for entry in response.partitions)

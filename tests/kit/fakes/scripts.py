@@ -25,7 +25,24 @@ class Raw:
     data: bytes
 
 
-# Close, Silence, Raw, a response, or a function that makes one of these from the request.
+@dataclass
+class Drip:
+    """A response that arrives in pieces, as over a slow link.
+
+    Attributes:
+        response: all of it.
+        piece_bytes: how much arrives at a time.
+        pause_s: the time between two pieces.
+        most_bytes: after this number of bytes the connection is closed.
+    """
+
+    response: Any
+    piece_bytes: int
+    pause_s: float
+    most_bytes: int = 1 << 30
+
+
+# Close, Silence, Drip, Raw, a response, or a function that makes one of these from the request.
 Response = Any
 Script = Any
 

@@ -111,6 +111,10 @@ class SimulatedCluster:
         """Return the partitions of each fetch request, in their order."""
         return [[entry.partition for topic in sent.topics for entry in topic.partitions] for sent in self.fetches()]
 
+    def asked_bytes(self) -> list[tuple[int, int]]:
+        """Return the maximum of each fetch request, and of its first partition."""
+        return [(sent.max_bytes, sent.topics[0].partitions[0].partition_max_bytes) for sent in self.fetches()]
+
     def asked_offsets(self) -> list[int]:
         """Return the offset that each fetch request begins with."""
         return [sent.topics[0].partitions[0].fetch_offset for sent in self.fetches()]
@@ -240,6 +244,7 @@ class SimulatedRead:
         waits: how long each wait may have been.
         left: the brokers that were left.
         latency_s: returns the time that the next response takes.
+        cuts_off: whether connections are closed in the middle of a response.
     """
 
     def __init__(
@@ -263,6 +268,7 @@ class SimulatedRead:
         self.waits: list[float] = []
         self.latency_s: Callable[[], float] = lambda: _LATENCY_S
         self.left: list[int] = []
+        self.cuts_off = False
         self._timeout = ProgressTimeout(self.options, self.fetch, self.session, lambda: cluster.now, lambda _: None)
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, FetchedRecords]]:
@@ -325,7 +331,7 @@ class SimulatedRead:
         if found is None:
             self.session.on_connected(first)
         elif isinstance(found, (Close, Silence)):
-            self.session.on_failure(first, closed(first))
+            self.session.on_failure(first, closed(first), cut_off=self.cuts_off)
         else:
             self.session.on_response(first, found, self.cluster.now)
 

@@ -45,7 +45,7 @@ from kit.fakes.handlers.list_offsets import list_offsets
 from kit.fakes.handlers.metadata import api_versions, metadata
 from kit.fakes.handlers.transactions import Transaction
 from kit.fakes.logs import PartitionLog
-from kit.fakes.scripts import Close, Raw, Response, Script, Silence
+from kit.fakes.scripts import Close, Drip, Raw, Response, Script, Silence
 from kit.reading import FAST, options_for
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.options import ConnectionOptions
@@ -116,6 +116,7 @@ class TcpCluster:
         self.elsewhere: dict[int, tuple[str, int]] = {}
         self.seen: list[Seen] = []
         self.connections = 0
+        self._closing = threading.Event()
         self._lock = threading.Lock()
         self._scripts: dict[tuple[str, int | None], deque[Script]] = defaultdict(deque)
         self._listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(self.count)]
@@ -129,6 +130,7 @@ class TcpCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._closing.set()
         for listener in self._listeners:
             # shutdown wakes the thread in accept; close alone would leave it there.
             with contextlib.suppress(OSError):
@@ -234,10 +236,23 @@ class TcpCluster:
                 if isinstance(answer, Raw):
                     connection.sendall(answer.data)
                     continue
+                drip = answer if isinstance(answer, Drip) else None
+                answer = answer if drip is None else drip.response
                 flexible = answer.flexible_version_q(version) and api_key != ApiVersionsRequest.API_KEY
                 body = bytes(answer.encode(version=version if answer.version is None else answer.version))
                 response = struct.pack(">i", request.header.correlation_id) + b"\x00" * flexible + body
-                connection.sendall(struct.pack(">i", len(response)) + response)
+                response = struct.pack(">i", len(response)) + response
+                if drip is None:
+                    connection.sendall(response)
+                elif not self._send_slowly(connection, response, drip):
+                    return
+
+    def _send_slowly(self, connection: socket.socket, response: bytes, drip: Drip) -> bool:
+        """Send a response in pieces; return whether all of it was sent."""
+        for at in range(0, min(len(response), drip.most_bytes), drip.piece_bytes):
+            connection.sendall(response[at : at + drip.piece_bytes])
+            self._closing.wait(drip.pause_s)
+        return len(response) <= drip.most_bytes
 
     def _answer(self, broker_id: int, name: str, request: Any) -> Response:
         with self._lock:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kit.fakes.clock import Clock
 from kit.waiting import PATIENCE_S
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.retry import Backoff, attempts, retrying
@@ -116,3 +117,13 @@ def test_work_of_other_threads_is_interrupted_with_this_one() -> None:
     with ThreadPoolExecutor(1) as pool, interrupted_by(asked):
         pool.submit(carried(deadline.pause), 3_600).result(PATIENCE_S)
     assert deadline.expired
+
+
+def test_deadline_moves_on_up_to_its_limit() -> None:
+    clock = Clock()
+    limit, deadline = Deadline(10_000, clock=clock), Deadline(2_000, clock=clock)
+    clock.now += 1.5
+    moved = deadline.moved_on(2_000, limit)
+    assert (moved.remaining_s(), moved.timeout_ms) == (pytest.approx(2.0), pytest.approx(3_500))
+    clock.now += 7.5
+    assert moved.moved_on(2_000, limit).remaining_s() == pytest.approx(1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.cluster.bootstrap import connect_to_any
+from pyspark_kafka.client.net.frame_stream import keeps_arriving
 from pyspark_kafka.client.net.handshake import is_alive
 from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.errors import ConnectorError
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.net.connection import Connection
     from pyspark_kafka.options import ConnectionOptions
 
-# A broker whose response has not begun to arrive by then is not waited for alone. One that has died without closing its
-# connections looks just like it.
+# A broker of whose response nothing, or a trickle, arrives for this time is not waited for alone. One that has died
+# without closing its connections looks just like it.
 HEDGE_AFTER_S = 1.0
 
 
@@ -43,13 +44,13 @@ class AnyBroker:
         """Send a request to any broker and wait for the response; another broker is asked after some silence.
 
         Only for requests that change nothing: two brokers may get it. Blocks at most `answer_timeout_ms` after the last
-        broker was asked.
+        broker was asked; while bytes of a response arrive, up to the deadline.
 
         Args:
             request: an instance of a class of `wire.messages`, with no version set.
             deadline: for all of it.
             max_version: an upper bound for the version.
-            hedge_after_s: how long one broker may take until its response begins to arrive; then another is asked, too.
+            hedge_after_s: for how long nothing of a response may arrive until another broker is asked, too.
 
         Returns:
             The decoded response, and the connection that it came on.
@@ -59,23 +60,30 @@ class AnyBroker:
         """
         idle = self._connections.any_idle()
         first = idle or self._open(deadline)
-        respond_by = deadline.within(self._options.answer_timeout_ms)
+        answer_ms = self._options.answer_timeout_ms
+        respond_by = deadline.within(answer_ms)
         first.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
-        if first.readable(min(hedge_after_s, respond_by.remaining_s())):
-            return first.receive(respond_by), first
+        while True:
+            before = first.arrived
+            response = first.receive(respond_by, limit=deadline, turn_s=hedge_after_s)
+            if response is not None:
+                return response, first
+            if not keeps_arriving(first.arrived - before, hedge_after_s):
+                break
+            respond_by = respond_by.moved_on(answer_ms, deadline)
         second: Connection | None = None
         try:
             second = self._connect_to_another(first, respond_by, was_idle=idle is not None)
             if second is not None:
-                respond_by = deadline.within(self._options.answer_timeout_ms)
+                respond_by = deadline.within(answer_ms)
                 second.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
         except ConnectorError:
             # Nobody else can be asked, so the silent one has the rest of the time.
             second = None
         if second is None:
-            return first.receive(respond_by), first
+            return first.receive(respond_by, limit=deadline), first
         try:
-            response, responded = _first_response([first, second], respond_by)
+            response, responded = _first_response([first, second], respond_by, deadline)
             if responded is second and idle is not None and not first.has_begun:
                 first.give_up()
         finally:
@@ -111,7 +119,7 @@ class AnyBroker:
 
         If the silent connection was idle, the network may have forgotten it, and others that were idle for as long: a
         new one is made then, to the same broker if there is no other. Also None as soon as there is something to read
-        from the silent one.
+        from the silent one, if nothing of its response had arrived.
 
         Raises:
             TransportError: no other broker can be reached.
@@ -126,13 +134,21 @@ class AnyBroker:
             servers.append(own)
         if not servers:
             return None
-        return connect_to_any(self._options, deadline, self._connections.buffers, servers, unless=silent)
+        unless = None if silent.has_begun else silent
+        return connect_to_any(self._options, deadline, self._connections.buffers, servers, unless=unless)
 
 
-def _first_response(connections: list[Connection], deadline: Deadline) -> tuple[Any, Connection]:
+def _first_response(connections: list[Connection], deadline: Deadline, limit: Deadline) -> tuple[Any, Connection]:
+    """Return the response that is complete first; the deadline moves on, up to the limit, while bytes arrive."""
+    window_ms, before = deadline.timeout_ms, {connection: connection.arrived for connection in connections}
     while True:
         ready = wait_readable(connections, deadline.remaining_s())
         if not ready:
+            if not limit.expired and any(
+                keeps_arriving(each.arrived - before[each], window_ms / 1e3) for each in before
+            ):
+                deadline, before = deadline.moved_on(window_ms, limit), {each: each.arrived for each in connections}
+                continue
             # Raises that there was no response in time.
             return connections[0].receive(deadline), connections[0]
         for connection in ready:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net.frame_stream import keeps_arriving
 from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
@@ -59,15 +60,16 @@ class _PendingRequest:
     connection: Connection | None = None
     respond_by: Deadline | None = None
     min_version: int = 0
+    arrived: int = 0
 
 
 class RequestFanout:
     """Requests to brokers, at most one to each broker at a time, none of which waits for another.
 
     Connections that are open are used at once; the others are made side by side. A response is received as it arrives:
-    a broker that stops in the middle of one holds up nobody. Each has `answer_timeout_ms` from when it was sent. A
-    connection that was idle, and then brings nothing for a second or two, is replaced, and the request is sent again:
-    only for requests that change nothing.
+    a broker that stops in the middle of one holds up nobody. Each has `answer_timeout_ms` from when it was sent, and
+    again while bytes of its response arrive. A connection that was idle, and then brings nothing for a second or two,
+    is replaced, and the request is sent again: only for requests that change nothing.
 
     Runs on: driver and executor; `wait` blocks. Use as a context manager: connections are given back at its end, and
     those with a request in flight are closed.
@@ -168,7 +170,7 @@ class RequestFanout:
             try:
                 # Before the look at the clock: a response that is there counts, however late it is looked at.
                 response = connection.receive(None)
-                if response is None and respond_by.expired:
+                if response is None and respond_by.expired and not self._moves_on(pending, connection, respond_by):
                     # Raises, and names what is missing.
                     response = connection.receive(respond_by)
             except ConnectorError as error:
@@ -188,6 +190,14 @@ class RequestFanout:
             self._client.connect(self._dials, broker_id, self._deadline)
         except ConnectorError as error:
             self._failed.append(self._fail(broker_id, error))
+
+    def _moves_on(self, pending: _PendingRequest, connection: Connection, respond_by: Deadline) -> bool:
+        """Move the end of the wait for a response of which bytes have arrived; return whether there is more time."""
+        answer_ms, arrived = self._client.options.answer_timeout_ms, connection.arrived
+        if self._deadline.expired or not keeps_arriving(arrived - pending.arrived, answer_ms / 1000):
+            return False
+        pending.arrived, pending.respond_by = arrived, respond_by.moved_on(answer_ms, self._deadline)
+        return True
 
     def _wait(self, timeout_s: float) -> set[Connection]:
         """Wait for anything, send requests on new connections; return the connections with something to read."""

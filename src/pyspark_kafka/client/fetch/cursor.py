@@ -418,6 +418,10 @@ class Cursor:
         self._leaders_named += 1
         return self._leaders_named <= _LEADERS_IN_VAIN
 
+    def note_arrival(self) -> None:
+        """Note that a response with records arrives: the attempt is no failure any more."""
+        self.last_failure = None
+
     def note_failure(self, error: ConnectorError) -> None:
         """Remember why the last attempt failed."""
         self.last_failure = error

@@ -53,8 +53,12 @@ if TYPE_CHECKING:
 
 _Fetcher = TypeVar("_Fetcher", bound="Fetcher")
 
-# A response of which nothing more arrives for this time no longer holds up the responses of other brokers.
-_STALL_S = 0.5
+# A response that is not complete after this time no longer holds up the responses of other brokers.
+_TURN_S = 0.1
+_SLOW_HINT = (
+    "Check how fast the network to this broker is, and whether it loses packets. If it is slow, lower option "
+    "'kafka.max.partition.fetch.bytes'."
+)
 # In `poll`, a look-up may take this long at first. If time cuts it short, the next one may take twice the time, up to
 # what a look-up may take at most.
 _FIRST_LOOKUP_MS = 2_000.0
@@ -362,31 +366,39 @@ class Fetcher:
 
     def _wait(self, step: WaitUntil, progress: Deadline, until: Deadline | None) -> bool:
         """Wait for an event; return whether a response was received, or its connection failed."""
-        wake_in_s = step.time - self._clock()
+        began_at = self._clock()
+        wake_in_s = step.time - began_at
         if until is not None:
             wake_in_s = min(wake_in_s, until.remaining_s())
         lane = self._lanes.wait(progress, self._response_ms, wake_in_s, self._fetch.max_wait_ms / 1000)
         if lane is not None:
-            self._receive(lane, progress)
+            self._receive(lane, progress, until, began_at)
         return lane is not None and not lane.in_flight
 
-    def _receive(self, lane: FetchLane, progress: Deadline) -> None:
-        if lane.connection is None or lane.deadline is None:
+    def _receive(self, lane: FetchLane, progress: Deadline, until: Deadline | None, began_at: float) -> None:
+        connection = lane.connection
+        if connection is None or lane.deadline is None:
             raise RuntimeError("no request is in flight")
         try:
-            if lane.connection.doubt_at < math.inf and lane.is_forgotten(self._fetch.max_wait_ms / 1000):
-                raise lane.connection.give_up()
-            response: FetchResponse | None = lane.connection.receive(lane.deadline, stall_s=_STALL_S, reuse=True)
-            if response is None:
-                # Stopped in the middle: the others have their turn until there is more of it.
-                return
+            if connection.doubt_at < math.inf and lane.is_forgotten(self._fetch.max_wait_ms / 1000):
+                raise connection.give_up()
+            response: FetchResponse | None = connection.receive(lane.deadline, turn_s=_TURN_S, until=until, reuse=True)
         except ConnectorError as error:
+            if connection.cut_off and isinstance(error, DeadlineError):
+                error.change_hint(_SLOW_HINT)
             self._lanes.drop(lane)
-            self._session.on_failure(lane.broker_id, error, cut_short=_cut_short(error, progress))
-        else:
+            cut_short = _cut_short(error, progress)
+            self._session.on_failure(lane.broker_id, error, cut_short=cut_short, cut_off=connection.cut_off)
+            return
+        now = self._clock()
+        if response is not None:
             self._lanes.received(lane)
-            now = lane.heard_at = self._clock()
+            lane.heard_at = now
             self._session.on_response(lane.broker_id, response, now)
+            return
+        self._lanes.end_turn(lane)
+        if lane.keeps_arriving(connection.arrived, began_at, now) and self._session.on_arrival(lane.broker_id, now):
+            self._timeout.start_again()
 
     def _look_up(self, step: Lookup, progress: Deadline, *, polled: bool) -> None:
         if polled:

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.net.frame_stream import keeps_arriving
 from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.errors import ConnectorError
 
@@ -26,6 +27,8 @@ class FetchLane:
         in_flight: whether a request is in flight.
         deadline: of its response, since the caller waits for it; None while it does not.
         heard_at: when the last response came on this connection.
+        looked_at: when bytes of the response last arrived fast enough; None before the first look.
+        arrived: how many bytes of it had arrived then.
     """
 
     broker_id: int
@@ -33,6 +36,25 @@ class FetchLane:
     in_flight: bool = False
     deadline: Deadline | None = None
     heard_at: float = -math.inf
+    looked_at: float | None = None
+    arrived: int = 0
+
+    def keeps_arriving(self, arrived: int, began_at: float, now: float) -> bool:
+        """Return whether enough bytes of a response have arrived since this was true last; then its time starts again.
+
+        A trickle is not enough, so that a response ends at some time.
+
+        Args:
+            arrived: how many bytes of it are there.
+            began_at: when they were first waited for.
+            now: the time of the look.
+        """
+        if self.looked_at is None:
+            self.looked_at = began_at
+        if not keeps_arriving(arrived - self.arrived, now - self.looked_at):
+            return False
+        self.looked_at, self.arrived, self.deadline = now, arrived, None
+        return True
 
     def is_forgotten(self, held_s: float) -> bool:
         """Whether the connection was idle and brings nothing, though brokers hold a request for this time at most."""
@@ -70,7 +92,7 @@ class FetchLanes:
     def __init__(self, client: KafkaClient) -> None:
         self._client = client
         self._lanes: dict[int, FetchLane] = {}
-        # Those with a request in flight, the oldest request first.
+        # Lanes with a request in flight, the oldest request first; behind them, lanes that had a turn.
         self._in_flight: list[FetchLane] = []
         self._dials = client.dials()
         self.connecting = 0
@@ -90,7 +112,7 @@ class FetchLanes:
     def begin(self) -> None:
         """Note that the caller comes: the time of responses in flight starts again when they are waited for."""
         for lane in self._in_flight:
-            lane.deadline = None
+            lane.deadline = lane.looked_at = None
 
     def begin_again(self) -> list[int]:
         """Note that the caller comes after a wait that it left; return the brokers whose responses have come since.
@@ -101,7 +123,7 @@ class FetchLanes:
         readable = wait_readable([lane.connection for lane in waiting if lane.connection is not None], 0.0)
         responded = [lane for lane in waiting if lane.connection in readable]
         for lane in responded:
-            lane.deadline = None
+            lane.deadline = lane.looked_at = None
         return [lane.broker_id for lane in responded]
 
     def of(self, broker_id: int) -> FetchLane:
@@ -143,13 +165,18 @@ class FetchLanes:
 
     def sent(self, lane: FetchLane) -> None:
         """Note that a request is in flight."""
-        lane.in_flight, lane.deadline = True, None
+        lane.in_flight, lane.deadline, lane.looked_at, lane.arrived = True, None, None, 0
         self._in_flight.append(lane)
 
     def received(self, lane: FetchLane) -> None:
         """Note that the response was taken."""
         lane.in_flight = False
         self._in_flight.remove(lane)
+
+    def end_turn(self, lane: FetchLane) -> None:
+        """Let the responses of others be received before the rest of this one."""
+        self._in_flight.remove(lane)
+        self._in_flight.append(lane)
 
     def drop(self, lane: FetchLane) -> None:
         """Close the connections to a broker that failed; who leads instead must not be asked of it."""
@@ -180,8 +207,8 @@ class FetchLanes:
             held_s: how long brokers may hold a request.
 
         Returns:
-            The lane with the oldest request that can be received from, or one whose connection may be forgotten; None
-            when it is time for something else.
+            The lane that can be received from: of several, the oldest request, but one after the other had a turn. Also
+            one whose connection may be forgotten. None when it is time for something else.
         """
         in_flight = self._in_flight
         dialing = self.connecting

@@ -49,14 +49,19 @@ class ProgressTimeout:
         self._sleep = sleep
         self._contact = contact_of(options.bootstrap_servers)
         self._silent_s = fetch.max_wait_ms / 1000 + _SILENT_S
-        self._in_outage = False
+        self._in_outage = self._starts_again = False
         self._reported: ConnectorError | None = None
         self.wait = Stall(self._describe, self._contact)
 
     def begin(self) -> Deadline:
         """Start the time, when the caller comes for records."""
-        self._in_outage = False
+        self._in_outage = self._starts_again = False
         return Deadline(self._fetch.poll_timeout_ms, clock=self._clock, sleep=self._sleep)
+
+    def start_again(self) -> None:
+        """Note that bytes of a response arrive: that is progress, however long the response takes."""
+        self._starts_again = True
+        self.wait.progress()
 
     def rest(self) -> bool:
         """Note that the caller leaves a wait that it will continue; return whether its time starts again then.
@@ -82,8 +87,8 @@ class ProgressTimeout:
             self._reported = last_error
             if last_error is not None:
                 self.wait.failed(last_error)
-        if self._in_outage and not self._is_outage(progress):
-            # Brokers respond again; whether the requested records can be seen now is another wait.
+        if self._starts_again or (self._in_outage and not self._is_outage(progress)):
+            # Brokers respond; whether the requested records can be seen now is another wait.
             return self.begin()
         if not progress.expired:
             return progress

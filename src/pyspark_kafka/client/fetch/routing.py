@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.fetch.response import FetchPartitionResponse
     from pyspark_kafka.client.fetch.steps import ClusterMemory
 
+# The least of a response that is asked for over a slow link.
+_SMALLEST_RESPONSE = 64 << 10
 # The least that each of many partitions may take of a response; with less, most of the work would be per batch.
 _SMALLEST_SHARE = 64 << 10
 
@@ -54,11 +56,13 @@ class RequestInFlight:
     Attributes:
         cursors: what it asks for, in its order.
         sent_at: when it was sent.
+        heard_at: when bytes of its response last arrived steadily; when it was sent, before that.
         waited_since: since when the caller waits for the response; None while it does not.
     """
 
     cursors: tuple[Cursor, ...]
     sent_at: float
+    heard_at: float
     waited_since: float | None = None
     _by_name: dict[tuple[str | UUID | None, int], Cursor] = field(default_factory=dict)
 
@@ -110,11 +114,15 @@ class BrokerSlot:
         in_flight: the request; None if there is none.
         connecting_since: since when a connection is being made; None if it is not.
         throttled_until: the broker wants no request before this time (KIP-219).
+        max_bytes: the maximum size of the next response: less over a slow link.
+        cut_off: how many responses in a row were cut off in the middle.
     """
 
+    max_bytes: int
     in_flight: RequestInFlight | None = None
     connecting_since: float | None = None
     throttled_until: float = -math.inf
+    cut_off: int = 0
 
     @property
     def free_at(self) -> float:
@@ -126,12 +134,22 @@ class BrokerSlot:
         """Expect nothing more of the broker."""
         self.in_flight = self.connecting_since = None
 
+    def shrink(self) -> None:
+        """Ask for less: a response was cut off, or took long."""
+        self.max_bytes = min(self.max_bytes, max(_SMALLEST_RESPONSE, self.max_bytes // 2))
+
+    def grow(self, largest: int) -> None:
+        """Ask for more again, after a response that came soon."""
+        self.max_bytes = min(largest, self.max_bytes * 2)
+
     def is_silent(self, now: float, connecting_s: float, waited_s: float) -> bool:
         """Return whether the broker has been connected to, or waited for, for too long."""
         if self.connecting_since is not None and now - self.connecting_since >= connecting_s:
             return True
-        since = None if self.in_flight is None else self.in_flight.waited_since
-        return since is not None and now - since >= waited_s
+        request = self.in_flight
+        if request is None or request.waited_since is None:
+            return False
+        return now - max(request.waited_since, request.heard_at) >= waited_s
 
 
 @dataclass(slots=True, eq=False)
@@ -208,7 +226,7 @@ def build_send(
     Returns:
         The request, and the ranges that are in it.
     """
-    share = None if len(ready) == 1 else max(_SMALLEST_SHARE, budget // len(ready))
+    share = max_bytes if len(ready) == 1 else max(_SMALLEST_SHARE, budget // len(ready))
     # A request has one rack: ranges that must be read from their leaders cannot be mixed with others.
     avoids_replicas = ready[0][0].replica.avoided
     cursors: list[Cursor] = []

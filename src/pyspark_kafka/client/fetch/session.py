@@ -80,6 +80,8 @@ _SOON_MS = 20.0
 _LOOK_S = 2.0
 _SILENT_S = 1.5
 _WARNINGS_APART_S = 60.0
+# After this number of responses in a row that were cut off in the middle, bytes that arrive are no progress any more.
+_CUT_OFF_IN_VAIN = 5
 
 
 class FetchSession:
@@ -130,6 +132,8 @@ class FetchSession:
         self._nothing_before = -math.inf
         self._look_at = math.inf
         self._warn_of_foreign_at = -math.inf
+        # A response that took longer is large for its link.
+        self._slow_s = (options.request_timeout_ms + fetch.max_wait_ms) / 3_000
         self.last_error: ConnectorError | None = None
 
     # What the caller wants
@@ -274,8 +278,8 @@ class FetchSession:
         return any(not cursor.endless and not cursor.held for cursor in self._active)
 
     def oldest_request_s(self, now: float) -> float:
-        """Return for how long the oldest request has been in flight; 0 if there is none."""
-        times = [broker.in_flight.sent_at for broker in self._brokers.values() if broker.in_flight is not None]
+        """Return for how long nothing of the response to some request has arrived; 0 if none is in flight."""
+        times = [broker.in_flight.heard_at for broker in self._brokers.values() if broker.in_flight is not None]
         return now - min(times) if times else 0.0
 
     # The next step
@@ -348,7 +352,10 @@ class FetchSession:
                 return self._find_leaders(found.leaderless, found.other_topic, now)
             return self._ask_epochs(found.other_leader)
         for broker_id, ready in found.routed.items():
-            self._planned.append(build_send(broker_id, ready, self._budget, self._max_bytes))
+            slot = self._brokers.get(broker_id)
+            max_bytes = self._max_bytes if slot is None else slot.max_bytes
+            budget = self._budget if max_bytes == self._max_bytes else max_bytes
+            self._planned.append(build_send(broker_id, ready, budget, max_bytes))
         return self._planned[0][0] if self._planned else None
 
     def _find_leaders(
@@ -405,7 +412,7 @@ class FetchSession:
         send, cursors = self._planned.popleft()
         for cursor, position in zip(cursors, send.positions, strict=True):
             cursor.sent(position, address)
-        self._broker(broker_id).in_flight = RequestInFlight(cursors, now)
+        self._broker(broker_id).in_flight = RequestInFlight(cursors, now, now)
 
     def on_connecting(self, broker_id: int, now: float) -> None:
         """Note that the request of the last `Send` cannot be sent yet: a connection is being made."""
@@ -417,15 +424,36 @@ class FetchSession:
         self._broker(broker_id).connecting_since = None
         self._nothing_before = -math.inf
 
-    def on_failure(self, broker_id: int, error: ConnectorError, *, cut_short: bool = False) -> None:
+    def on_arrival(self, broker_id: int, now: float) -> bool:
+        """Note that bytes of the response of a broker arrive steadily; return whether that is progress.
+
+        It is not while other ranges fail, nor after several responses that were cut off.
+        """
+        broker = self._broker(broker_id)
+        if broker.in_flight is None:
+            raise RuntimeError(f"no request is in flight to broker {broker_id}")
+        broker.in_flight.heard_at = now
+        if broker.cut_off >= _CUT_OFF_IN_VAIN:
+            return False
+        for cursor in broker.in_flight.cursors:
+            cursor.note_arrival()
+        return self.forget_errors()
+
+    def on_failure(
+        self, broker_id: int, error: ConnectorError, *, cut_short: bool = False, cut_off: bool = False
+    ) -> None:
         """Note that a request, or a connection, to a broker failed; nothing is in flight to it any more.
 
         Args:
             broker_id: the broker.
             error: why.
             cut_short: whether only the caller's time ended: that says less than a failure before it.
+            cut_off: whether a part of the response had arrived; then less is asked for.
         """
         broker = self._broker(broker_id)
+        if cut_off:
+            broker.cut_off += 1
+            broker.shrink()
         self._nothing_before = -math.inf
         cursors: Sequence[Cursor]
         if broker.in_flight is not None:
@@ -447,6 +475,12 @@ class FetchSession:
         if request is None:
             raise RuntimeError(f"no request is in flight to broker {broker_id}")
         self._nothing_before = -math.inf
+        broker.cut_off = 0
+        took_s = 0.0 if request.waited_since is None else now - request.waited_since
+        if took_s > self._slow_s:
+            broker.shrink()
+        elif broker.max_bytes < self._max_bytes and took_s < self._slow_s / 2:
+            broker.grow(self._max_bytes)
         if response.throttle_time_ms > 0:
             broker.throttled_until = now + response.throttle_time_ms / 1000
             COUNTERS.add(THROTTLE_SECONDS, response.throttle_time_ms / 1000)
@@ -677,7 +711,7 @@ class FetchSession:
     def _broker(self, broker_id: int) -> BrokerSlot:
         broker = self._brokers.get(broker_id)
         if broker is None:
-            broker = self._brokers[broker_id] = BrokerSlot()
+            broker = self._brokers[broker_id] = BrokerSlot(self._max_bytes)
         return broker
 
     def _checking(self, topic_partitions: Iterable[TopicPartition]) -> list[Cursor]:

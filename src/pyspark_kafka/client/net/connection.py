@@ -23,7 +23,7 @@ from pyspark_kafka.client.net.errors import (
     session_not_renewed,
     silent,
 )
-from pyspark_kafka.client.net.frame_stream import NOT_YET, EndOfStreamError, FrameStream
+from pyspark_kafka.client.net.frame_stream import NOT_YET, EndOfStreamError, FrameStream, keeps_arriving
 from pyspark_kafka.client.net.idleness import IDLE_S, IDLE_TIMES, doubt_after_s
 from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.client.stalls import contact_of
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.net.login_session import LoginSession
     from pyspark_kafka.options import ConnectionOptions
 
+_SLOW_HINT = (
+    "Check how fast the network to this broker is, and whether it loses packets. If it is slow, raise option "
+    "'kafka.default.api.timeout.ms'."
+)
 _API_VERSIONS_KEY = ApiVersionsRequest.API_KEY
 
 
@@ -78,6 +82,7 @@ class Connection:
         renew: logs in again, on this connection; None without a login.
         doubt_at: when silence means that the network has forgotten the connection, which `give_up` tells; infinite if a
             response came since it was idle. Seconds of the monotonic clock, brokers' own waits not included.
+        cut_off: whether it failed in the middle of a response.
     """
 
     def __init__(
@@ -90,6 +95,7 @@ class Connection:
         self.versions = ApiVersions()
         self.session: LoginSession | None = None
         self.renew: Callable[[Connection, Deadline], None] | None = None
+        self.cut_off = False
         self._options = options
         self._stream: FrameStream | None = FrameStream(sock, self.address)
         self._in_flight: deque[_SentRequest] = deque()
@@ -115,6 +121,11 @@ class Connection:
     def in_flight(self) -> int:
         """How many requests are in flight."""
         return len(self._in_flight)
+
+    @property
+    def arrived(self) -> int:
+        """How many bytes of the next response have arrived that is not complete."""
+        return 0 if self._stream is None else self._stream.arrived
 
     @property
     def features(self) -> dict[str, int]:
@@ -306,7 +317,7 @@ class Connection:
     def call(self, request: Any, deadline: Deadline, *, max_version: int | None = None) -> Any:
         """Send a request and wait for its response; nothing else may be in flight.
 
-        The wait is bounded by `answer_timeout_ms` too.
+        The wait is bounded by `answer_timeout_ms` too; while bytes of the response arrive, only by the deadline.
 
         Raises:
             TransportError: the connection is lost; it is closed.
@@ -322,21 +333,31 @@ class Connection:
             )
         step = deadline.within(self._options.answer_timeout_ms)
         self.send(request, max_version=max_version, timeout_ms=step.remaining_s() * 1000)
-        return self.receive(step)
+        return self.receive(step, limit=deadline)
 
     # -- receiving
 
-    def receive(self, deadline: Deadline | None, *, stall_s: float = math.inf, reuse: bool = False) -> Any:
+    def receive(
+        self,
+        deadline: Deadline | None,
+        *,
+        limit: Deadline | None = None,
+        turn_s: float = math.inf,
+        until: Deadline | None = None,
+        reuse: bool = False,
+    ) -> Any:
         """Receive the response to the oldest request in flight and decode it.
 
         Args:
             deadline: for all of it; None takes what has arrived, without waiting.
-            stall_s: for how long nothing may arrive until this call stops waiting.
+            limit: up to this end, the deadline moves on by its own length for as long as bytes arrive.
+            turn_s: the longest wait of this call, however steadily bytes arrive.
+            until: another end of the wait of this call; None for none.
             reuse: whether its memory is used again once no view of it is alive.
 
         Returns:
-            The decoded response; None if it stalled, or without a deadline if it is not complete. What has arrived is
-            kept for the next call.
+            The decoded response; None if it is not complete, and only the wait of this call is over. What has arrived
+            is kept for the next call.
 
         Raises:
             TransportError: the connection is lost; it is closed.
@@ -353,25 +374,31 @@ class Connection:
         sent = self._in_flight[0]
         stream = self._stream or self._open_stream()
         start = len(sent.header)
-        try:
-            stream.limit_bytes = min(self._limit_bytes, sent.limit_bytes)
-            frame = stream.receive(self._buffers.take if reuse else None, deadline, stall_s)
-            if frame[:start] != sent.header:
-                start = self._body_start(frame, sent)
-        except NOT_YET as error:
-            if deadline is None or (stall_s < math.inf and not deadline.expired):
-                return None
-            late = self._no_response(sent, deadline, TimeoutError(stream.progress))
-            self._fail(late, sent)
-            raise late from error
-        except OSError as error:
-            failure = self._lost(sent, error)
-            self._fail(failure, sent)
-            raise failure from (None if isinstance(error, EndOfStreamError) else error)
-        except BaseException as error:
-            # Also on an interrupt: after half a frame, nothing else can be read.
-            self._fail(error, sent)
-            raise
+        window_ms, before = (0.0, 0) if deadline is None or limit is None else (deadline.timeout_ms, stream.arrived)
+        while True:
+            try:
+                stream.limit_bytes = min(self._limit_bytes, sent.limit_bytes)
+                frame = stream.receive(self._buffers.take if reuse else None, deadline, turn_s, until)
+                if frame[:start] != sent.header:
+                    start = self._body_start(frame, sent)
+                break
+            except NOT_YET as error:
+                if deadline is None or ((turn_s < math.inf or until is not None) and not deadline.expired):
+                    return None
+                if limit is not None and not limit.expired and keeps_arriving(stream.arrived - before, window_ms / 1e3):
+                    before, deadline = stream.arrived, deadline.moved_on(window_ms, limit)
+                    continue
+                late = self._no_response(sent, deadline, TimeoutError(stream.progress))
+                self._fail(late, sent)
+                raise late from error
+            except OSError as error:
+                failure = self._lost(sent, error)
+                self._fail(failure, sent)
+                raise failure from (None if isinstance(error, EndOfStreamError) else error)
+            except BaseException as error:
+                # Also on an interrupt: after half a frame, nothing else can be read.
+                self._fail(error, sent)
+                raise
         self._in_flight.popleft()
         self._responses += 1
         self.doubt_at = math.inf
@@ -420,13 +447,18 @@ class Connection:
         return lost(self.address, f"while the response to {sent.api_name} was pending", error)
 
     def _no_response(self, sent: _SentRequest, deadline: Deadline, error: BaseException) -> DeadlineError:
-        if self._responses or self._options.uses_tls:
-            return deadline.error(f"Waiting for the response of {self.address} to {sent.api_name}", error)
+        if self._responses or self._options.uses_tls or self.has_begun:
+            late = deadline.error(f"Waiting for the response of {self.address} to {sent.api_name}", error)
+            if self.has_begun:
+                late.change_hint(_SLOW_HINT)
+            return late
         return silent(self.address, sent.api_name, deadline, self._options.security_protocol)
 
     def _closed_by_broker(self, sent: _SentRequest, cause: OSError | None = None) -> TransportError:
         if self.session is not None and self.session.has_ended(time.monotonic()):
             return session_ended(self.address, sent.api_name)
+        if self.has_begun:
+            return lost(self.address, f"in the middle of the response to {sent.api_name}", cause)
         return closed_by_broker(self.address, sent.api_name, self._responses, self._options, cause)
 
     # -- the end
@@ -443,6 +475,7 @@ class Connection:
 
     def _fail(self, error: BaseException, sent: _SentRequest) -> None:
         """Close because a request failed."""
+        self.cut_off = self.has_begun
         if trace.is_on():
             self._trace_response(trace.WireStep.FAILED, sent, reason=trace.reason_of(error))
         self.close()

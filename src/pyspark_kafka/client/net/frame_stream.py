@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import ssl
 import time
 from typing import TYPE_CHECKING
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 _SIZE_BYTES = 4
 # What a socket raises that cannot be sent to, or received from, yet.
 NOT_YET = (TimeoutError, BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+# A response of which fewer bytes arrive is not worth waiting for: 8 MiB would take more than two hours.
+_SLOWEST_BYTES_PER_S = 1_000
+
+
+def keeps_arriving(count: int, seconds: float) -> bool:
+    """Return whether `count` bytes of a response within that time are worth waiting for the rest of it."""
+    return count > 0 and count >= seconds * _SLOWEST_BYTES_PER_S
 
 
 class EndOfStreamError(OSError):
@@ -76,14 +85,19 @@ class FrameStream:
                 self.sock.setblocking(False)
 
     def receive(
-        self, take: Callable[[int], memoryview] | None, deadline: Deadline | None, stall_s: float
+        self,
+        take: Callable[[int], memoryview] | None,
+        deadline: Deadline | None,
+        turn_s: float = math.inf,
+        until: Deadline | None = None,
     ) -> memoryview:
         """Receive the next frame. What has arrived of it when an error is raised is kept for the next call.
 
         Args:
             take: returns memory of a size, for the frame; None for new memory.
             deadline: until when to wait; None does not wait. With no time left, what has arrived is taken all the same.
-            stall_s: for how long nothing may arrive.
+            turn_s: the longest wait of this call, however steadily bytes arrive.
+            until: another end of the wait of this call; None for none.
 
         Raises:
             TimeoutError, BlockingIOError, ssl.SSLWantReadError: not yet.
@@ -91,20 +105,21 @@ class FrameStream:
             OSError: the connection is lost.
             ProtocolError: the size of the frame is not possible.
         """
-        waits = False
+        turn: Deadline | None = None
         try:
             while True:
                 frame = self._frame
                 view = self._prefix if frame is None else frame
                 while self._arrived < len(view):
-                    if waits and deadline is not None:
-                        self.sock.settimeout(min(stall_s, deadline.remaining_s()))
+                    if turn is not None:
+                        self.sock.settimeout(turn.remaining_s())
                     try:
                         count = self.sock.recv_into(view[self._arrived :])
                     except NOT_YET:
-                        if waits or deadline is None:
+                        if turn is not None or deadline is None:
                             raise
-                        waits = True
+                        longest_s = turn_s if until is None else min(turn_s, until.remaining_s())
+                        turn = deadline.within(longest_s * 1000)
                         continue
                     if count == 0:
                         raise EndOfStreamError
@@ -118,13 +133,18 @@ class FrameStream:
                     raise frame_size_invalid(bytes(view), self.limit_bytes, self._address)
                 self._frame = memoryview(bytearray(size)) if take is None else take(size)
         finally:
-            if waits:
+            if turn is not None:
                 self.sock.setblocking(False)
 
     @property
     def has_begun(self) -> bool:
         """Whether a part of the next frame has arrived."""
         return self._frame is not None or self._arrived > 0
+
+    @property
+    def arrived(self) -> int:
+        """How many bytes of the next frame have arrived, its size included."""
+        return self._arrived if self._frame is None else _SIZE_BYTES + self._arrived
 
     @property
     def progress(self) -> str:

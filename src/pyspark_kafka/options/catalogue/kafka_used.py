@@ -52,8 +52,9 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.request.timeout.ms",
-        "The maximum wait for the response to one request.",
-        parity=SAME,
+        "The maximum wait for the response to one request. A response may take longer while at least 1 kB/s of it "
+        "arrives: a fetch response as long as it needs, others up to `kafka.default.api.timeout.ms`.",
+        parity="there, for the whole response, however large",
         field="connection.request_timeout_ms",
         also=("producer.request_timeout_ms",),
         parse=_POSITIVE_MS,
@@ -169,7 +170,7 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
     _consumer(
         "kafka.max.partition.fetch.bytes",
         "The maximum size of one partition's part of a fetch response. If the first record batch is larger, it still "
-        "arrives whole.",
+        "arrives whole. Less is requested over a slow link.",
         parity="1048576 by default there",
         field="fetch.max_partition_fetch_bytes",
         parse=_BYTES,

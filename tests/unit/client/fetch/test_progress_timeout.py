@@ -51,6 +51,19 @@ def test_broker_that_waits_for_records_as_long_as_it_may_is_no_outage() -> None:
     assert scene.timeout.rest()
 
 
+def test_bytes_that_arrive_start_the_time_again() -> None:
+    scene = Scene(in_flight_s=0.0)
+    progress = scene.timeout.begin()
+    scene.clock.now += 9
+    scene.timeout.start_again()
+    progress = scene.timeout.check(progress)
+    scene.clock.now += 9
+    assert scene.timeout.check(progress) is progress
+    scene.clock.now += 2
+    with pytest.raises(DeadlineError, match="for 10000 ms"):
+        scene.timeout.check(progress)
+
+
 def test_read_that_fails_has_the_hint_of_the_last_failure_alone() -> None:
     scene = Scene(in_flight_s=0.0)
     scene.session.last_error = TransportError("It failed.", condition="CONNECTION_LOST", hint="Correct it.")

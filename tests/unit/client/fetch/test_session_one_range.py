@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from kit.fakes.handlers.fetch import FetchScript, LogScript, epoch_end
+from kit.fakes.handlers.fetch import BrokerLog, FetchScript, LogScript, epoch_end
 from kit.fakes.logs import batches_of, record_batch
 from kit.fakes.scripts import Close
-from kit.fakes.simulated_cluster import Reading, SimulatedCluster
+from kit.fakes.simulated_cluster import Reading, SimulatedCluster, SimulatedRead
 from pyspark_kafka.client.fetch.steps import FindLeaders
 from pyspark_kafka.errors import DeadlineError
-from pyspark_kafka.model import IsolationLevel
+from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 
 
 def racked(cluster: SimulatedCluster, **fetch: Any) -> Reading:
@@ -95,10 +95,52 @@ def test_a_throttled_client_waits_before_it_asks_again(cluster: SimulatedCluster
     assert read.waits[1] == pytest.approx(0.7)
 
 
+MIB = 1 << 20
+
+
 def endless_log(request: Any) -> Any:
     """Return a batch at whatever offset is asked for: 100,000 bytes an offset."""
     base = request.topics[0].partitions[0].fetch_offset
     return FetchScript(record_batch(base, [b"v" * 100_000]))(request)
+
+
+def test_less_is_asked_for_over_a_slow_link_and_more_again_when_it_is_quick(cluster: SimulatedCluster) -> None:
+    cluster.script(endless_log)
+    read = Reading(cluster).of(0, 100_000)
+    took_s = iter([0.0, *[1.0] * 3, 0.5, *[0.1] * 10])
+    read.latency_s = lambda: next(took_s)
+    # The request timeout is 2 s: more than a third of it is slow, less than a sixth is quick.
+    for _ in range(9):
+        next(read)
+    assert [size // MIB for _, size in cluster.asked_bytes()] == [0, 8, 4, 2, 1, 1, 2, 4, 8, 8]
+    assert [size for size, _ in cluster.asked_bytes()[1:]] == [size for _, size in cluster.asked_bytes()[1:]]
+
+
+def test_less_is_asked_for_of_many_ranges_too(cluster: SimulatedCluster) -> None:
+    cluster.add_topic("wide", partitions=100)
+    batches = [(base, base + 1, record_batch(base, [b"v" * 50_000])) for base in range(100)]
+    log = BrokerLog({("wide", number): batches for number in range(100)}, cluster.topic_ids)
+    cluster.script(log)
+    read = SimulatedRead(cluster, [OffsetRange(TopicPartition("wide", number), 0, 100) for number in range(100)])
+    read.latency_s = lambda: 1.0
+    while len(cluster.seen) < 10:
+        next(read)
+    asked = [size for size, _ in cluster.asked_bytes()]
+    assert asked[1:4] == [4 * MIB, 2 * MIB, MIB]
+    # One range at a time is left in the end, with what one of many may take at least.
+    assert asked[-1] == 64 << 10
+    assert len(cluster.asked_partitions()[-1]) == 1
+
+
+def test_less_is_asked_for_after_responses_that_were_cut_off(cluster: SimulatedCluster) -> None:
+    cluster.script(endless_log, *[Close] * 10, endless_log)
+    read = Reading(cluster).of(0, 100_000)
+    read.cuts_off = True
+    next(read)
+    next(read)
+    sizes = [size for _, size in cluster.asked_bytes()]
+    assert sizes[1:5] == [8 * MIB, 4 * MIB, 2 * MIB, MIB]
+    assert min(sizes) == 64 << 10
 
 
 def test_leaders_that_name_each_other_are_asked_a_few_times_then_the_cluster_is(cluster: SimulatedCluster) -> None:

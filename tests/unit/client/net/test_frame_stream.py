@@ -9,7 +9,7 @@ import pytest
 
 from kit.fakes.clock import Clock
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.net.frame_stream import FrameStream
+from pyspark_kafka.client.net.frame_stream import FrameStream, keeps_arriving
 from pyspark_kafka.errors import ProtocolError
 
 
@@ -65,8 +65,8 @@ def clock() -> Clock:
     return Clock(now=0.0)
 
 
-def received(sock: Socket, deadline: Deadline | None, stall_s: float = math.inf) -> bytes:
-    return bytes(stream_of(sock).receive(None, deadline, stall_s))
+def received(sock: Socket, deadline: Deadline | None) -> bytes:
+    return bytes(stream_of(sock).receive(None, deadline))
 
 
 def test_frame_that_is_there_is_taken_without_a_wait(clock: Clock) -> None:
@@ -90,15 +90,34 @@ def test_part_of_a_frame_leaves_less_time_for_the_rest(clock: Clock) -> None:
     assert sock.waits == [5.0, 2.0, 2.0]
 
 
-def test_stall_ends_the_wait_and_the_next_call_continues(clock: Clock) -> None:
+def test_turn_ends_the_wait_and_the_next_call_continues(clock: Clock) -> None:
     sock = Socket(clock, [(0.0, b"\0\0\0\5fi"), (4.0, b"rst")])
     stream, deadline = stream_of(sock), Deadline(60_000, clock=clock)
     with pytest.raises(TimeoutError):
         stream.receive(None, deadline, 0.5)
-    assert (clock.now, stream.progress) == (0.5, "2 of 5 bytes had arrived")
+    assert (clock.now, stream.progress, stream.arrived) == (0.5, "2 of 5 bytes had arrived", 6)
     with pytest.raises(BlockingIOError):
-        stream.receive(None, None, math.inf)
+        stream.receive(None, None)
     assert bytes(stream.receive(None, deadline, 60.0)) == b"first"
+    assert stream.arrived == 0
+
+
+@pytest.mark.parametrize(("turn_s", "until_s"), [(1.0, 60.0), (60.0, 1.0)])
+def test_turn_ends_however_steadily_bytes_arrive(clock: Clock, turn_s: float, until_s: float) -> None:
+    sock = Socket(clock, [(0.0, b"\0\0\0\x64"), *((each / 10, b"x") for each in range(100))])
+    stream, deadline = stream_of(sock), Deadline(60_000, clock=clock)
+    with pytest.raises((TimeoutError, BlockingIOError)):
+        stream.receive(None, deadline, turn_s, Deadline(until_s * 1000, clock=clock))
+    assert clock.now == pytest.approx(1.0)
+    assert 10 <= stream.arrived - 4 <= 11
+    assert bytes(stream.receive(None, deadline)) == b"x" * 100
+
+
+def test_bytes_keep_arriving_if_they_are_fast_enough_on_average() -> None:
+    assert keeps_arriving(30_000, 30.0)
+    assert not keeps_arriving(29_999, 30.0)
+    assert not keeps_arriving(0, 0.0)
+    assert keeps_arriving(1, 0.0)
 
 
 @pytest.mark.parametrize("size", [0, 3, 1001, 2**31, 2**32 - 1])
@@ -106,14 +125,14 @@ def test_impossible_size_is_refused(clock: Clock, size: int) -> None:
     stream = stream_of(Socket(clock, [(0.0, size.to_bytes(4, "big"))]))
     stream.limit_bytes = 1000
     with pytest.raises(ProtocolError, match="FRAME_SIZE_INVALID"):
-        stream.receive(None, None, math.inf)
+        stream.receive(None, None)
 
 
 @pytest.mark.parametrize("size", [4, 1000])
 def test_size_within_the_limit_is_taken(clock: Clock, size: int) -> None:
     stream = stream_of(Socket(clock, [(0.0, size.to_bytes(4, "big") + bytes(size))]))
     stream.limit_bytes = 1000
-    assert len(stream.receive(None, None, math.inf)) == size
+    assert len(stream.receive(None, None)) == size
 
 
 @pytest.mark.parametrize("room", [0, 3, 5, 7, 100])
