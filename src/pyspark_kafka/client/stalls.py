@@ -93,6 +93,7 @@ class Stall:
         what: the step, for a sentence "Waiting for Kafka: …"; called when there is something to log.
         contact: which broker responded last.
         monitor: where it is registered; tests pass their own.
+        why: returns why there is no progress although nothing failed, as a clause; empty if that is not known.
     """
 
     __slots__ = (
@@ -107,10 +108,19 @@ class Stall:
         "_started_at",
         "_warned_at",
         "_what",
+        "_why",
     )  # fmt: skip
 
-    def __init__(self, what: Callable[[], str], contact: Contact, monitor: StallMonitor | None = None) -> None:
+    def __init__(
+        self,
+        what: Callable[[], str],
+        contact: Contact,
+        monitor: StallMonitor | None = None,
+        *,
+        why: Callable[[], str] | None = None,
+    ) -> None:
         self._what = what
+        self._why = why
         self._contact = contact
         self._monitor = _MONITOR if monitor is None else monitor
         self._outer: Stall | None = None
@@ -190,12 +200,18 @@ class Stall:
         """Log which step waits, since when, the last failure, and the broker that responded last."""
         self._warned_at = now = self._monitor.clock()
         failure = self._failure
-        reason = "no failure, no answer" if failure is None else what_failed(failure).rstrip(".")
+        reason = self._reason() if failure is None else what_failed(failure).rstrip(".")
         _LOG.warning(
             "Waiting for Kafka: %s, for %.0f s (since %s). Last failure: %s; %s.",
             self.describe(), now - self._since, clock_time(now - (self._started_at or now)), reason,
             self._contact.describe(),
         )  # fmt: skip
+
+    def _reason(self) -> str:
+        why = "" if self._why is None else self._why()
+        if not why and self._inner is not None:
+            return self._inner._reason()  # noqa: SLF001 - the same class
+        return why or "no failure, no answer"
 
     def over(self) -> None:
         """Log that the waiting is over."""

@@ -272,7 +272,7 @@ class Cursor:
     # Responses
 
     def take(
-        self, response: FetchPartitionResponse, now: float, *, first: bool
+        self, response: FetchPartitionResponse, now: float, *, first: bool, throttled: bool = False
     ) -> tuple[Outcome, FetchedRecords | None]:
         """Take a response without an error.
 
@@ -280,6 +280,7 @@ class Cursor:
             response: about this partition.
             now: when it came.
             first: whether the partition was the first of the request; only the first gets a whole batch for certain.
+            throttled: whether the broker throttles the client: then no records do not mean that too few were requested.
 
         Raises:
             CorruptRecordsError: two responses say that batches are where they cannot be.
@@ -293,7 +294,7 @@ class Cursor:
             if response.preferred_read_replica >= 0 and not self.replica.avoided:
                 self.replica.follow(response.preferred_read_replica, now + self._options.metadata_max_age_ms / 1000)
                 return Outcome.REDIRECTED, None
-            return self._take_nothing(response, now, first=first), None
+            return self._take_nothing(response, now, first=first, throttled=throttled), None
         records = response.records
         found = scan(records, self.position)
         if found.jumps:
@@ -359,11 +360,11 @@ class Cursor:
         )
         return taken, True
 
-    def _take_nothing(self, response: FetchPartitionResponse, now: float, *, first: bool) -> Outcome:
+    def _take_nothing(self, response: FetchPartitionResponse, now: float, *, first: bool, throttled: bool) -> Outcome:
         high_watermark, stable = response.high_watermark, response.last_stable_offset
         committed = self._fetch.isolation_level is IsolationLevel.READ_COMMITTED and stable >= 0
         starved = (stable if committed else high_watermark) > self.position
-        if starved:
+        if starved and not throttled:
             self.request_size.starve()
         following = self.replica.broker_id >= 0
         if not 0 <= high_watermark <= self.position:
@@ -371,7 +372,7 @@ class Cursor:
         elif not following and not self.endless and self.log_check_at == math.inf:
             # The log ends here, or the leader is new and behind: followers may be, too, and are not asked.
             self.look_later(now)
-        if following and (first or not starved):
+        if following and not throttled and (first or not starved):
             self.replica.note_empty()
         return Outcome.STARVED if starved else Outcome.EMPTY
 

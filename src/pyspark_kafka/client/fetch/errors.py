@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 _Loss = TypeVar("_Loss", bound="LogTruncatedError")
 
+_QUOTA_HINT = (
+    "Raise the quota of this user or of option 'kafka.client.id' on the brokers (consumer_byte_rate, "
+    "request_percentage), have fewer tasks and queries share it, or raise option 'kafkaConsumer.pollTimeoutMs'."
+)
+
 
 class OffsetOutOfRangeError(BrokerError):
     """The leader does not have the requested position: records are gone, or the log was truncated.
@@ -228,23 +233,28 @@ def misplaced(cursor: RangeProgress, reason: str) -> CorruptRecordsError:
     )
 
 
-def no_progress(active: Sequence[RangeProgress], timeout_ms: float, last_error: ConnectorError | None) -> DeadlineError:
+def no_progress(
+    active: Sequence[RangeProgress], timeout_ms: float, last_error: ConnectorError | None, throttled: str = ""
+) -> DeadlineError:
     """Build the error for ranges none of which moved for the time.
 
     Args:
         active: the ranges that are not done.
-        timeout_ms: the time.
+        timeout_ms: the time; under a quota it is longer than the option.
         last_error: why the last attempt failed; None if none did.
+        throttled: who throttled the client in that time, as a clause; empty if nobody did.
     """
     cursor = active[0]
     others = f" (and {len(active) - 1} other ranges)" if len(active) > 1 else ""
     log, hint = _describe_log(cursor)
-    last = ""
+    last = quota = ""
+    if throttled:
+        quota, log, hint = ", and time under a quota", f"{throttled}; {log}", _QUOTA_HINT
     if last_error is not None:
         last, hint = f" Last failure: {failure_text(last_error)}", last_error.hint or hint
     return DeadlineError(
         f"Reading {cursor.offset_range}{others}: no progress at offset {cursor.position} for {timeout_ms:.0f} ms "
-        f"(kafkaConsumer.pollTimeoutMs), last asked {cursor.last_address or 'no broker'}; {log}. "
+        f"(kafkaConsumer.pollTimeoutMs{quota}), last asked {cursor.last_address or 'no broker'}; {log}. "
         f"{_handed_out_until(cursor)}.{last}",
         condition="FETCH_NO_PROGRESS",
         hint=hint,

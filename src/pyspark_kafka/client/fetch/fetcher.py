@@ -263,7 +263,7 @@ class Fetcher:
                 if not isinstance(error, LOSSES):
                     self.close()
                 raise
-            if self._timeout.rest():
+            if self._timeout.rest(fed=found is not None):
                 self._progress = None
         self._left_at = self._clock()
         if found is None:

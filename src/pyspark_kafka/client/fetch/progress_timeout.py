@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 # A broker is silent when its response comes this much later than the time for which it may wait for records.
 _SILENT_S = 1.0
+# A read under a quota may take longer without progress, up to this number of times the time.
+_MOST_TIMES = 5
 
 
 class ProgressTimeout:
     """The time of one read without progress: `poll_timeout_ms`; in an outage `outage_timeout_ms`, if it is longer.
 
     An end of a range that is not visible, while brokers respond, is no outage. Ranges without an end may wait forever.
+    Time for which brokers throttle the client does not count, up to `_MOST_TIMES` times the time in all.
 
     Runs on: executor; one thread.
 
@@ -50,12 +53,15 @@ class ProgressTimeout:
         self._contact = contact_of(options.bootstrap_servers)
         self._silent_s = fetch.max_wait_ms / 1000 + _SILENT_S
         self._in_outage = self._starts_again = False
+        self._throttled_before_s = 0.0
         self._reported: ConnectorError | None = None
-        self.wait = Stall(self._describe, self._contact)
+        self.wait = Stall(self._describe, self._contact, why=self._why_slow)
 
     def begin(self) -> Deadline:
         """Start the time, when the caller comes for records."""
         self._in_outage = self._starts_again = False
+        throttle = self._session.throttle
+        self._throttled_before_s = throttle.total_s - throttle.left_s(self._clock()) if throttle.address else 0.0
         return Deadline(self._fetch.poll_timeout_ms, clock=self._clock, sleep=self._sleep)
 
     def start_again(self) -> None:
@@ -63,17 +69,21 @@ class ProgressTimeout:
         self._starts_again = True
         self.wait.progress()
 
-    def rest(self) -> bool:
+    def rest(self, *, fed: bool = False) -> bool:
         """Note that the caller leaves a wait that it will continue; return whether its time starts again then.
 
         It does if nothing fails and no broker is silent: that there is nothing to read is not a failure of a range
         without an end. If some range fails, records of others are not progress: it would be stuck for ever, and nobody
         would learn of it.
+
+        Args:
+            fed: whether the caller leaves with records.
         """
         quiet = self._session.forget_errors() and self._session.oldest_request_s(self._clock()) <= self._silent_s
         if quiet:
             self._reported = None
-            self.wait.progress()
+            if fed or self._session.throttle.until <= self._clock():
+                self.wait.progress()
         return quiet
 
     def check(self, progress: Deadline) -> Deadline:
@@ -102,7 +112,28 @@ class ProgressTimeout:
             raise outage_error(self._describe(), lasted_s, self._contact, last_error) from last_error
         if last_error is None and not self._session.waits_for_records:
             return self.begin()
-        raise no_progress(self._session.active, progress.timeout_ms, last_error) from last_error
+        allowed_ms = self._with_throttling(progress)
+        if progress.elapsed_ms() < allowed_ms:
+            return progress.extended(allowed_ms)
+        raise no_progress(
+            self._session.active,
+            progress.timeout_ms,
+            last_error,
+            self._why_slow(),
+        ) from last_error
+
+    @property
+    def _throttled_s(self) -> float:
+        """For how many seconds of the time brokers have throttled the client, or will."""
+        return self._session.throttle.total_s - self._throttled_before_s
+
+    def _with_throttling(self, progress: Deadline) -> float:
+        """Return the time that a read under a quota may take, in ms since the start of `progress`."""
+        timeout_ms = self._fetch.poll_timeout_ms
+        longest_ms = timeout_ms * _MOST_TIMES
+        until_ms = progress.elapsed_ms() + self._session.throttle.left_s(self._clock()) * 1000
+        # Throttled beyond all that: it would be waited for in vain.
+        return timeout_ms if until_ms > longest_ms else min(longest_ms, timeout_ms + self._throttled_s * 1000)
 
     def _is_outage(self, progress: Deadline) -> bool:
         if any(
@@ -110,6 +141,10 @@ class ProgressTimeout:
         ):
             return True
         return min(self._session.oldest_request_s(self._clock()), progress.elapsed_ms() / 1000) > self._silent_s
+
+    def _why_slow(self) -> str:
+        """Return why nothing comes, if a broker throttles the client, as a clause."""
+        return self._session.throttle.describe(self._throttled_s, self._clock())
 
     def _describe(self) -> str:
         active = self._session.active

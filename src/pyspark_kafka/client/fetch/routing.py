@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.fetch.response import FetchPartitionResponse
     from pyspark_kafka.client.fetch.steps import ClusterMemory
 
-# The least of a response that is asked for over a slow link.
+# The least of a response that is asked for over a slow link, and under a quota.
 _SMALLEST_RESPONSE = 64 << 10
+_SMALLEST_UNDER_QUOTA = 256 << 10
+# After this time without a throttled response, more is asked for again: some windows of a quota.
+_QUOTA_FORGOTTEN_S = 30.0
 # The least that each of many partitions may take of a response; with less, most of the work would be per batch.
 _SMALLEST_SHARE = 64 << 10
 
@@ -114,7 +117,7 @@ class BrokerSlot:
         in_flight: the request; None if there is none.
         connecting_since: since when a connection is being made; None if it is not.
         throttled_until: the broker wants no request before this time (KIP-219).
-        max_bytes: the maximum size of the next response: less over a slow link.
+        max_bytes: the maximum size of the next response: less over a slow link and under a quota.
         cut_off: how many responses in a row were cut off in the middle.
     """
 
@@ -138,9 +141,20 @@ class BrokerSlot:
         """Ask for less: a response was cut off, or took long."""
         self.max_bytes = min(self.max_bytes, max(_SMALLEST_RESPONSE, self.max_bytes // 2))
 
-    def grow(self, largest: int) -> None:
-        """Ask for more again, after a response that came soon."""
-        self.max_bytes = min(largest, self.max_bytes * 2)
+    def grow(self, largest: int, now: float) -> None:
+        """Ask for more again, after a response that came soon; not under a quota."""
+        if now - self.throttled_until >= _QUOTA_FORGOTTEN_S:
+            self.max_bytes = min(largest, self.max_bytes * 2)
+
+    def throttle(self, until: float, *, empty: bool) -> None:
+        """Take a time before which the broker wants no request; ask for less after a response without records.
+
+        A broker responds so if the requested bytes do not fit into the quota now: the more are requested, the longer
+        the time.
+        """
+        self.throttled_until = until
+        if empty:
+            self.max_bytes = min(self.max_bytes, max(_SMALLEST_UNDER_QUOTA, self.max_bytes // 4))
 
     def is_silent(self, now: float, connecting_s: float, waited_s: float) -> bool:
         """Return whether the broker has been connected to, or waited for, for too long."""
@@ -150,6 +164,46 @@ class BrokerSlot:
         if request is None or request.waited_since is None:
             return False
         return now - max(request.waited_since, request.heard_at) >= waited_s
+
+
+class Throttle:
+    """For how long brokers throttle the client, because of quotas.
+
+    Attributes:
+        address: the broker that did it last; empty if none did.
+        until: when that ends.
+        total_s: the seconds of all such times; a second in which several brokers do it counts once.
+    """
+
+    __slots__ = ("address", "total_s", "until")
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.until = -math.inf
+        self.total_s = 0.0
+
+    def note(self, address: str, now: float, until: float) -> None:
+        """Take the time before which a broker wants no request."""
+        self.total_s += max(0.0, until - max(now, self.until))
+        if until >= self.until:
+            self.address, self.until = address, until
+
+    def left_s(self, now: float) -> float:
+        """Return for how many seconds a broker will throttle the client; 0 if none does."""
+        return max(0.0, self.until - now)
+
+    def describe(self, seconds: float, now: float) -> str:
+        """Return who throttles the client, as a clause; empty if there was no such time.
+
+        Args:
+            seconds: how much of the time of a wait it is, the rest of the throttle time included.
+            now: the time.
+        """
+        if not seconds:
+            return ""
+        left_s = self.left_s(now)
+        more = f", and wants no request for {left_s:.0f} s more" if left_s else ""
+        return f"{self.address} throttled this client by a quota for {seconds - left_s:.0f} s of them{more}"
 
 
 @dataclass(slots=True, eq=False)

@@ -36,6 +36,7 @@ from pyspark_kafka.client.fetch.request import RecordSizes
 from pyspark_kafka.client.fetch.routing import (
     BrokerSlot,
     RequestInFlight,
+    Throttle,
     build_send,
     describe_entry,
     order_next,
@@ -97,6 +98,7 @@ class FetchSession:
 
     Attributes:
         last_error: why something failed last, since `begin`.
+        throttle: for how long brokers throttle the client.
 
     Source: KIP-74, KIP-219, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951; Java `Fetcher`.
     """
@@ -135,6 +137,7 @@ class FetchSession:
         # A response that took longer is large for its link.
         self._slow_s = (options.request_timeout_ms + fetch.max_wait_ms) / 3_000
         self.last_error: ConnectorError | None = None
+        self.throttle = Throttle()
 
     # What the caller wants
 
@@ -480,9 +483,11 @@ class FetchSession:
         if took_s > self._slow_s:
             broker.shrink()
         elif broker.max_bytes < self._max_bytes and took_s < self._slow_s / 2:
-            broker.grow(self._max_bytes)
+            broker.grow(self._max_bytes, now)
         if response.throttle_time_ms > 0:
-            broker.throttled_until = now + response.throttle_time_ms / 1000
+            until = now + response.throttle_time_ms / 1000
+            broker.throttle(until, empty=not any(entry.records for entry in response.partitions))
+            self.throttle.note(request.cursors[0].last_address, now, until)
             COUNTERS.add(THROTTLE_SECONDS, response.throttle_time_ms / 1000)
         if response.error_code != ErrorCode.NONE:
             for cursor in request.cursors:
@@ -516,7 +521,7 @@ class FetchSession:
                 self._fail([cursor], fetch_refused(cursor, entry.error_code))
             return None
         try:
-            outcome, fetched = cursor.take(entry, now, first=first)
+            outcome, fetched = cursor.take(entry, now, first=first, throttled=response.throttle_time_ms > 0)
         except CorruptRecordsError as error:
             self._fail([cursor], error)
             return None

@@ -170,7 +170,7 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
     _consumer(
         "kafka.max.partition.fetch.bytes",
         "The maximum size of one partition's part of a fetch response. If the first record batch is larger, it still "
-        "arrives whole. Less is requested over a slow link.",
+        "arrives whole. Less is requested over a slow link and under a quota.",
         parity="1048576 by default there",
         field="fetch.max_partition_fetch_bytes",
         parse=_BYTES,

@@ -281,8 +281,9 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "kafkaConsumer.pollTimeoutMs",
-        "The maximum time a task waits without any progress before it fails. In a stream, a task waits longer for an "
-        "outage of brokers to end, see `outageTimeout`.",
+        "The maximum time a task waits without any progress before it fails. Bytes that arrive are progress. Time for "
+        "which brokers throttle the task is not counted, up to five times this time in all. In a stream, a task waits "
+        "longer for an outage of brokers to end, see `outageTimeout`.",
         parity="there, the limit of one poll, with `spark.network.timeout` as its default",
         field="fetch.poll_timeout_ms",
         parse=scalars.whole_number(1, scalars.INT32_MAX, "milliseconds"),

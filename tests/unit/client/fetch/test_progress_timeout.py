@@ -11,6 +11,7 @@ from kit.fakes.clock import Clock
 from pyspark_kafka.client.fetch.cursor import Cursor
 from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka.client.fetch.request import RecordSizes
+from pyspark_kafka.client.fetch.routing import Throttle
 from pyspark_kafka.client.fetch.session import FetchSession
 from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -28,7 +29,7 @@ class Scene:
         cursor = Cursor(OffsetRange(TopicPartition("t", 0), 0, 9), FETCH, options, RecordSizes())
         session = SimpleNamespace(
             active=[cursor], last_error=None, waits_for_records=True, forget_errors=lambda: True,
-            oldest_request_s=lambda _: in_flight_s,
+            oldest_request_s=lambda _: in_flight_s, throttle=Throttle(),
         )  # fmt: skip
         self.session = session
         self.timeout = ProgressTimeout(options, FETCH, cast("FetchSession", session), self.clock, self.clock.sleep)
@@ -62,6 +63,35 @@ def test_bytes_that_arrive_start_the_time_again() -> None:
     scene.clock.now += 2
     with pytest.raises(DeadlineError, match="for 10000 ms"):
         scene.timeout.check(progress)
+
+
+def test_throttle_times_of_several_brokers_at_a_time_count_once() -> None:
+    throttle = Throttle()
+    throttle.note("a:1", 100.0, 104.0)
+    throttle.note("b:1", 101.0, 103.0)
+    throttle.note("b:1", 103.0, 106.0)
+    assert (throttle.total_s, throttle.until, throttle.address) == (6.0, 106.0, "b:1")
+    assert throttle.describe(6.0, 104.0) == (
+        "b:1 throttled this client by a quota for 4 s of them, and wants no request for 2 s more"
+    )
+    assert throttle.describe(6.0, 107.0) == "b:1 throttled this client by a quota for 6 s of them"
+    assert throttle.describe(0.0, 107.0) == ""
+
+
+def test_long_wait_under_a_quota_says_so_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene(in_flight_s=0.0)
+    scene.session.throttle.note("a:1", scene.clock(), scene.clock() + 3_600)
+    scene.timeout.begin()
+    with scene.timeout.wait:
+        scene.clock.now += 20
+        # A wait without an end that the caller leaves is none of the caller's, unless somebody throttles.
+        assert scene.timeout.rest()
+        scene.timeout.wait.warn()
+        assert scene.timeout.rest(fed=True)
+        assert scene.timeout.wait.warned_at is None
+    assert "Last failure: a:1 throttled this client by a quota for 20 s of them, and wants no request for 3580 s" in (
+        caplog.text
+    )
 
 
 def test_read_that_fails_has_the_hint_of_the_last_failure_alone() -> None:

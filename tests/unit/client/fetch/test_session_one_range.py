@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import uuid
 from collections import deque
 from collections.abc import Callable
@@ -141,6 +142,63 @@ def test_less_is_asked_for_after_responses_that_were_cut_off(cluster: SimulatedC
     sizes = [size for _, size in cluster.asked_bytes()]
     assert sizes[1:5] == [8 * MIB, 4 * MIB, 2 * MIB, MIB]
     assert min(sizes) == 64 << 10
+
+
+def test_throttled_response_without_records_is_followed_by_a_smaller_request(cluster: SimulatedCluster) -> None:
+    empty = FetchScript(throttle_time_ms=100)
+    cluster.script(endless_log, *[empty] * 5, endless_log)
+    read = Reading(cluster, poll_timeout_ms=60_000).of(0, 100_000)
+    next(read)
+    next(read)
+    # No smaller than that, and the responses without records do not make a larger one seem necessary.
+    assert [size >> 10 for _, size in cluster.asked_bytes()[1:]] == [8192, 2048, 512, 256, 256, 256, 256]
+    for _ in range(5):
+        next(read)
+    assert cluster.asked_bytes()[-1][1] == 256 << 10
+    cluster.now += 60
+    next(read)
+    next(read)
+    assert cluster.asked_bytes()[-1][1] > 256 << 10
+
+
+def test_broker_that_throttles_and_leaves_everything_out_is_asked_for_less(cluster: SimulatedCluster) -> None:
+    def left_out(request: Any) -> Any:
+        response = FetchScript(throttle_time_ms=100)(request)
+        response.responses = []
+        return response
+
+    cluster.script(endless_log, left_out, endless_log)
+    read = Reading(cluster).of(0, 100_000)
+    next(read)
+    next(read)
+    assert [size >> 10 for _, size in cluster.asked_bytes()[1:]] == [8192, 2048, 2048]
+
+
+def test_time_under_a_quota_does_not_count_up_to_five_times_the_timeout(cluster: SimulatedCluster) -> None:
+    cluster.script(endless_log, *[FetchScript(throttle_time_ms=900)] * 4, endless_log)
+    read = Reading(cluster, poll_timeout_ms=1_000).of(0, 2)
+    assert [fetched.start_offset for _, fetched in read] == [0, 1]
+
+    cluster.script(FetchScript(throttle_time_ms=900))
+    began = cluster.now
+    with pytest.raises(DeadlineError, match="FETCH_NO_PROGRESS") as caught:
+        Reading(cluster, poll_timeout_ms=1_000).values(0, 2)
+    # The last throttle time would have ended after the five seconds.
+    assert 4.0 < cluster.now - began <= 5.0
+    text = str(caught.value)
+    assert "no progress at offset 0 for 4600 ms (kafkaConsumer.pollTimeoutMs, and time under a quota)" in text
+    assert re.search(
+        r"127.0.0.1:0 throttled this client by a quota for \d s of them, and wants no request for \d s", text
+    )
+    assert "consumer_byte_rate" in caught.value.hint
+    assert "transaction" not in caught.value.hint
+
+
+def test_throttle_time_beyond_that_is_not_waited_for(cluster: SimulatedCluster) -> None:
+    cluster.script(endless_log, FetchScript(throttle_time_ms=2**31 - 1))
+    with pytest.raises(DeadlineError, match=r"for 1000 ms .* and wants no request for 214748\d s more"):
+        list(Reading(cluster, poll_timeout_ms=1_000).of(0, 2))
+    assert cluster.now < 2
 
 
 def test_leaders_that_name_each_other_are_asked_a_few_times_then_the_cluster_is(cluster: SimulatedCluster) -> None:
