@@ -84,6 +84,7 @@ class FakeConnection:
         self.heard_at = cluster.clock.now
         self._answers: deque[tuple[float, Any]] = deque()
         self._hangs = False
+        self._busy_until = 0.0
 
     def send(self, request: FramedRequest, *, max_version: int, timeout_ms: float) -> None:
         assert timeout_ms > 0
@@ -100,6 +101,9 @@ class FakeConnection:
         self.cluster.requests.append((self.broker_id, decoded))
         if self._hangs:
             return
+        # The requests travel one after the other.
+        travels_s = len(frame) / self.cluster.bytes_per_s
+        self._busy_until = max(self._busy_until, self.cluster.clock.now) + travels_s
         answer = self.cluster.produce(self.broker_id, decoded, self)
         if answer is not None:
             self._arrive(answer)
@@ -169,7 +173,7 @@ class FakeConnection:
         self._hangs = True
 
     def _arrive(self, answer: Any) -> None:
-        self._answers.append((self.cluster.clock.now + self.cluster.latency_s, answer))
+        self._answers.append((max(self._busy_until, self.cluster.clock.now) + self.cluster.latency_s, answer))
 
     def lose(self) -> None:
         """Let the reader find the end of the stream."""
@@ -261,6 +265,8 @@ class MemoryCluster:
         self.produce_version = 12
         self.lookups = 0
         self.latency_s = 0.0
+        # Of the link of each connection.
+        self.bytes_per_s = float("inf")
         self.gives_producer_ids = True
         self.max_message_bytes = 1 << 30
 

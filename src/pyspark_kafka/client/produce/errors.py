@@ -248,6 +248,18 @@ def left_silent(broker: str, topic_partition: TopicPartition, silent_s: float) -
     )
 
 
+def throttled(broker: str, seconds: float) -> TransportError:
+    """Build the reason why a broker is sent nothing: the client has used up its quota."""
+    return TransportError(
+        f"{broker} throttles this client by a quota, and wants no request for {seconds:.0f} s more.",
+        condition="BROKER_THROTTLES",
+        hint="Raise the quota of this user or of option 'kafka.client.id' on the brokers (producer_byte_rate, "
+        "request_percentage), or have fewer tasks and queries share it.",
+        retriable=True,
+        parameters={"broker": broker},
+    )
+
+
 def too_large(state: ProducerState, topic_partition: TopicPartition, size: int, max_request_size: int) -> DeliveryError:
     """Build the error for a batch above our own bound; it was not sent."""
     return DeliveryError(

@@ -149,7 +149,7 @@ class Producer:
         contact = contact_of(client.options.bootstrap_servers)
         # A task that may wait belongs to a query that has reached the cluster.
         self._outage_retry = OutageRetry(outage_timeout_ms, contact, reached=lambda: True, clock=clock, sleep=sleep)
-        self._waiting = Stall(self._describe, contact)
+        self._waiting = Stall(self._describe, contact, why=self._why_slow)
         self._guard = _Guard(self._clock, self._waiting, self._state, self._fail)
         self._parts = DeliveryParts(
             client,
@@ -186,6 +186,9 @@ class Producer:
     def _describe(self) -> str:
         # Later than `_loop`: it is another one in each task.
         return self._loop.describe()
+
+    def _why_slow(self) -> str:
+        return self._loop.why_slow()
 
     def __enter__(self) -> Producer:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self

@@ -53,7 +53,8 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     _shared(
         "kafka.request.timeout.ms",
         "The maximum wait for the response to one request. A response may take longer while at least 1 kB/s of it "
-        "arrives: a fetch response as long as it needs, others up to `kafka.default.api.timeout.ms`.",
+        "arrives: a fetch response as long as it needs, others up to `kafka.default.api.timeout.ms`. The wait for the "
+        "acknowledgement of a write begins with the acknowledgement before it.",
         parity="there, for the whole response, however large",
         field="connection.request_timeout_ms",
         also=("producer.request_timeout_ms",),
@@ -280,7 +281,8 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = (
     ),
     _producer(
         "kafka.delivery.timeout.ms",
-        "The deadline for a record batch, retries included; then the task fails. If it is not set, a streaming query "
+        "The deadline for a record batch, retries included; then the task fails. A batch that was never sent does not "
+        "expire while the broker acknowledges the batches before it. If it is not set, a streaming query "
         "that has run uses `outageTimeout`.",
         parity="same; in a stream that has run, `outageTimeout` if it is not set",
         field="producer.delivery_timeout_ms",

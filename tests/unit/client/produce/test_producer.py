@@ -417,6 +417,67 @@ def test_throttled_broker_gets_nothing_until_the_time_is_over() -> None:
         assert producer.metrics.retries == 0
 
 
+@pytest.mark.parametrize("partitions", [1, 10])
+def test_slow_link_delivers_all_that_waits_in_line(partitions: int) -> None:
+    cluster = MemoryCluster(partitions=partitions)
+    # A request of 1 MB takes 25 of the 30 s of a request, and all of them more than the 120 s of a delivery.
+    cluster.bytes_per_s = 40_000
+    began = cluster.clock.now
+    with make_producer(cluster) as producer:
+        for number in range(20):
+            send_numbered(producer, TopicPartition("orders", number % partitions), number, size=1_000_000)
+        producer.flush()
+        assert producer.metrics.retries == 0
+    assert cluster.clock.now - began == pytest.approx(500, rel=0.01)
+    assert sorted(value for partition in range(partitions) for value in cluster.values(partition)) == sorted(
+        numbers(*range(20))
+    )
+
+
+@pytest.mark.parametrize("fault", [SILENCE, NOT_LEADER], ids=["silent", "refusing"])
+def test_slow_link_does_not_hide_a_broker_that_fails(fault: Fault) -> None:
+    cluster = MemoryCluster(partitions=1)
+    cluster.bytes_per_s = 40_000
+    cluster.faults.extend([Fault(), *[fault] * 1_000])
+    began = cluster.clock.now
+    with make_producer(cluster) as producer:
+        for number in range(20):
+            send_numbered(producer, ORDERS_0, number, size=1_000_000)
+        with pytest.raises(DeliveryError, match="DELIVERY_TIMED_OUT"):
+            producer.flush()
+    assert 100 <= cluster.clock.now - began <= 160
+
+
+def test_delivery_that_fails_under_a_quota_names_it_and_does_not_wait_for_days() -> None:
+    cluster = MemoryCluster()
+    cluster.faults.extend([Fault(throttle_ms=2**31 - 1)] * 2)
+    began = cluster.clock.now
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        send_numbered(producer, ORDERS_0, 2)
+        assert producer._loop.why_slow().startswith("broker-0:9092 throttles this client by a quota, and wants no")
+        with pytest.raises(DeliveryError, match=r"DELIVERY_TIMED_OUT.*broker-0:9092 throttles this client") as caught:
+            producer.flush()
+    assert "producer_byte_rate" in caught.value.hint
+    assert cluster.clock.now - began < 200
+
+
+def test_batch_in_flight_behind_a_throttled_response_is_given_up_at_some_time() -> None:
+    cluster = MemoryCluster()
+    cluster.latency_s = 0.1
+    cluster.faults.extend([Fault(throttle_ms=2**31 - 1), *[SILENCE] * 100])
+    began = cluster.clock.now
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        send_numbered(producer, ORDERS_1, 2)
+        producer.poll()
+        assert len(cluster.requests) == 2
+        with pytest.raises(DeliveryError, match="DELIVERY_TIMED_OUT"):
+            producer.flush()
+    assert cluster.clock.now - began < 400
+
+
 def test_response_that_leaves_a_partition_out_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = MemoryCluster()
     usual = cluster.produce

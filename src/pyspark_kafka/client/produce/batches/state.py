@@ -18,6 +18,8 @@ from pyspark_kafka.counters import COUNTERS, RETRIES
 from pyspark_kafka.errors import ProtocolError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark_kafka.client.retry import Backoff
     from pyspark_kafka.model import TopicPartition
 
@@ -279,14 +281,21 @@ class ProducerState:
             expiries.popleft()
         return expiries[0].expires_at if expiries else None
 
-    def first_expired(self, now: float) -> ProducerBatch | None:
+    def first_expired(
+        self, now: float, waits_in_line: Callable[[TopicPartition], bool] = lambda _: False
+    ) -> ProducerBatch | None:
         """Return a batch, of a partition with something to send, whose time for delivery is over.
 
         Batches of a partition expire in their order. Those in flight are given up with their requests.
+
+        Args:
+            now: the caller's seconds.
+            waits_in_line: returns whether a partition's batches wait for others only, which are acknowledged one by
+                one: over a slow link that takes its time.
         """
         for topic_partition in self._pending:
             batch = self._partitions[topic_partition].batches[0]
-            if batch.expires_at <= now:
+            if batch.expires_at <= now and not waits_in_line(topic_partition):
                 return batch
         return None
 

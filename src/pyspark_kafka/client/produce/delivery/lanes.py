@@ -29,13 +29,15 @@ class InFlightRequest:
 
     Attributes:
         batches: what it carries.
-        ends_at: when it is given up, in seconds of the clock on the wall.
+        expires_at: when its batches expire, in seconds of the clock on the wall.
         sent_at: when it was sent, by the same clock.
+        timeout_s: how long its response may take, since it is the next one.
     """
 
     batches: dict[TopicPartition, ProducerBatch]
-    ends_at: float
+    expires_at: float
     sent_at: float
+    timeout_s: float
 
 
 @dataclass(slots=True)
@@ -81,9 +83,22 @@ class ProduceLane:
 
     @property
     def ends_at(self) -> float:
-        """When the first of its requests is given up, which need not be the oldest: batches have deadlines too."""
-        first = self.requests[0].ends_at
-        return first if len(self.requests) == 1 else min(request.ends_at for request in self.requests)
+        """When its requests are given up: brokers respond in order, so the time of one begins with the response before.
+
+        A batch that expires is given up too, unless the broker has responded since it was sent, and does not throttle:
+        over a slow link the requests before it take their time.
+        """
+        requests, heard_at = self.requests, self.heard_at
+        oldest = requests[0]
+        ends_at = max(oldest.sent_at, heard_at, self.throttled_until) + oldest.timeout_s
+        throttled = self.throttled_until > heard_at
+        if len(requests) == 1:
+            return min(ends_at, oldest.expires_at) if throttled or heard_at <= oldest.sent_at else ends_at
+        return min([ends_at, *[each.expires_at for each in requests if throttled or heard_at <= each.sent_at]])
+
+    def acknowledges(self, now: float, timeout_s: float) -> bool:
+        """Return whether the broker has responded within that time."""
+        return now - self.heard_at < timeout_s
 
 
 class ProduceLanes:

@@ -5,6 +5,7 @@ One request goes to each leader that has room.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
@@ -80,9 +81,9 @@ class DeliveryLoop:
         expiry = self._state.next_expiry()
         late = None
         if expiry is not None and expiry <= now - self._clock.outside_s:
-            late = self._state.first_expired(now - self._clock.outside_s)
+            late = self._state.first_expired(now - self._clock.outside_s, lambda tp: self._waits_in_line(tp, now))
         if late is not None:
-            cause, broker = self._failures.last.get(late.topic_partition) or self._why_unconnected(late)
+            cause, broker = self._failures.last.get(late.topic_partition) or self._why_late(late, now)
             timeout_ms = self._parts.options.delivery_timeout_ms
             raise produce_errors.expired(self._state, late, timeout_ms, broker, cause) from cause
         # In bulk, to look through pending batches for each small one would take longer than sending it.
@@ -104,7 +105,7 @@ class DeliveryLoop:
         lanes = self.lanes.by_broker
         while (listening := [lane for lane in lanes.values() if lane.requests]) and self._clock.wall() < ends_at:
             for request in [request for lane in listening for request in lane.requests]:
-                request.ends_at = min(request.ends_at, ends_at)
+                request.expires_at = min(request.expires_at, ends_at)
             if not self._receiver.take_arrived(leaves=False):
                 self._listen(listening, max(0.0, ends_at - self._clock.wall()))
         return not self._state.counts().unknown
@@ -125,6 +126,15 @@ class DeliveryLoop:
         failed = self._failures.first_failed()
         named = "" if failed is None else f", {failed} among them"
         return f"delivery of {counts.not_delivered + counts.unknown} records{named}"
+
+    def why_slow(self) -> str:
+        """Return which broker throttles the client, as a clause; empty if none does."""
+        now = self._clock.wall()
+        throttling = [lane for lane in list(self.lanes.by_broker.values()) if lane.throttled_until > now]
+        if not throttling:
+            return ""
+        lane = max(throttling, key=lambda lane: lane.throttled_until)
+        return produce_errors.throttled(lane.connection.address, lane.throttled_until - now).message.rstrip(".")
 
     def _take_connected(self) -> bool:
         """Take over connections that have been made, and put off what was to go to brokers without one.
@@ -176,6 +186,18 @@ class DeliveryLoop:
             sent = True
         return sent
 
+    def _waits_in_line(self, topic_partition: TopicPartition, now: float) -> bool:
+        """Return whether batches of a partition wait for batches before them, which are acknowledged.
+
+        Its leader does that; any broker, if the leader was not looked up yet.
+        """
+        if topic_partition in self._failures.last:
+            return False
+        leader_id, lanes = self._parts.leaders.known.get(topic_partition), self.lanes.by_broker
+        waited_for = list(lanes.values()) if leader_id is None else [lanes[leader_id]] if leader_id in lanes else []
+        timeout_s = self._parts.options.request_timeout_ms / 1000
+        return any(lane.acknowledges(now, timeout_s) for lane in waited_for)
+
     def _has_room(self, lane: ProduceLane, now: float) -> bool:
         return len(lane.requests) < self._parts.options.max_in_flight and now >= lane.throttled_until
 
@@ -220,21 +242,26 @@ class DeliveryLoop:
 
     def _send_request(self, lane: ProduceLane, batches: list[ProducerBatch]) -> None:
         now = self._clock.wall()
-        ends_at = now + self._parts.options.request_timeout_ms / 1000
+        timeout_s = self._parts.options.request_timeout_ms / 1000
+        expires_at = math.inf
         sent: dict[TopicPartition, ProducerBatch] = {}
         entries: list[tuple[TopicPartition, Bytes]] = []
         for batch in batches:
             sent[batch.topic_partition] = batch
             entries.append((batch.topic_partition, batch.data))
-            ends_at = min(ends_at, batch.expires_at + self._clock.outside_s)
+            expires_at = min(expires_at, batch.expires_at + self._clock.outside_s)
             self._state.mark_sent(batch)
         frame = ProduceFrame(
             self._parts.options.acks, self._parts.options.request_timeout_ms, entries, self._transactional_id
         )
-        lane.requests.append(InFlightRequest(sent, ends_at, now))
+        soonest = now + min(timeout_s, self._parts.options.delivery_timeout_ms / 1000)
+        if expires_at < soonest and lane.acknowledges(now, timeout_s):
+            # It has waited for the requests before it, which the broker acknowledges one by one.
+            expires_at = soonest
+        lane.requests.append(InFlightRequest(sent, expires_at, now, timeout_s))
         lane.used_at = now
         try:
-            timeout_ms = max(1.0, (ends_at - now) * 1000)
+            timeout_ms = max(1.0, min(timeout_s, expires_at - now) * 1000)
             lane.connection.send(frame, max_version=self._max_version, timeout_ms=timeout_ms)
         except ConnectorError as error:
             self._failures.lose(lane, error)
@@ -305,10 +332,15 @@ class DeliveryLoop:
             oldest = min(listening, key=lambda lane: lane.ends_at)
             oldest.connection.readable(min(timeout_s, _LISTEN_SLICE_S))
 
-    def _why_unconnected(self, late: ProducerBatch) -> tuple[ConnectorError | None, str | None]:
-        """Return why a batch that has never failed is late: the connection to its leader is still being made."""
-        leader_id = self._parts.leaders.known.get(late.topic_partition)
-        if leader_id is None or not self.lanes.is_connecting(leader_id):
+    def _why_late(self, late: ProducerBatch, now: float) -> tuple[ConnectorError | None, str | None]:
+        """Return why a batch that has never failed is late, and its leader's address.
+
+        The leader throttles the client, or the connection to it is still being made.
+        """
+        leader_id = self._parts.leaders.known.get(late.topic_partition, -1)
+        address, lane = self.lanes.address(leader_id), self.lanes.by_broker.get(leader_id)
+        if lane is not None and lane.throttled_until > now:
+            return produce_errors.throttled(address, lane.throttled_until - now), address
+        if not self.lanes.is_connecting(leader_id):
             return None, None
-        address = self.lanes.address(leader_id)
         return Deadline(self._parts.options.delivery_timeout_ms).error(f"Connecting to {address}"), address

@@ -72,7 +72,8 @@ class Receiver:
                 continue
             now = self._clock.wall()
             if lane.ends_at <= now:
-                timeout = Deadline(self._parts.options.request_timeout_ms, clock=self._clock.wall)
+                began = now - lane.silent_s(now)
+                timeout = Deadline(self._parts.options.request_timeout_ms, clock=self._clock.wall, began=began)
                 self._failures.lose(
                     lane, timeout.error(f"Waiting for {lane.connection.address} to acknowledge a write")
                 )
@@ -150,8 +151,10 @@ class Receiver:
             pause_s = response.throttle_time_ms / 1000
             lane.throttled_until = now + pause_s
             COUNTERS.add(THROTTLE_SECONDS, pause_s)
+            # Bounded: whatever a broker says, a batch is given up at some time.
+            pause_s = min(pause_s, self._parts.options.delivery_timeout_ms / 1000)
             for other in lane.requests:
-                other.ends_at += pause_s
+                other.expires_at += pause_s
         if fatal is not None:
             raise produce_errors.refused(
                 self._state,
