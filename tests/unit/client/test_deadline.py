@@ -124,6 +124,7 @@ def test_deadline_moves_on_up_to_its_limit() -> None:
     limit, deadline = Deadline(10_000, clock=clock), Deadline(2_000, clock=clock)
     clock.now += 1.5
     moved = deadline.moved_on(2_000, limit)
-    assert (moved.remaining_s(), moved.timeout_ms) == (pytest.approx(2.0), pytest.approx(3_500))
+    assert moved.remaining_s() == pytest.approx(2.0)
+    assert moved.timeout_ms == pytest.approx(3_500)
     clock.now += 7.5
     assert moved.moved_on(2_000, limit).remaining_s() == pytest.approx(1.0)
