@@ -22,9 +22,10 @@ _DELAY = "5 seconds"
 def batches() -> list[list[Record]]:
     """Return records around a time that moves on: duplicates, some after the delay, and late ones.
 
-    No time is equal to a watermark, at which Spark alone calls a row late.
+    Late records are late by the batches before: Spark's watermark moves after a batch, ours with each record. No time
+    is equal to a watermark, at which Spark alone calls a row late.
     """
-    rng = random.Random(7)
+    rng, places = random.Random(7), random.Random(8)
     made: list[list[Record]] = []
     for number in range(5):
         made.append([])
@@ -32,6 +33,8 @@ def batches() -> list[list[Record]]:
             time_ms = _BEGIN_MS + number * 3_000 + 2 * rng.randrange(-4_000, 2_000)
             value = b"%d" % (number * 40 + len(made[-1]))
             made[-1].append(Record(b"k%d" % rng.randrange(40), value, 0, time_ms))
+        # Out of order by less than the delay.
+        made[-1].sort(key=lambda record: (record.timestamp_ms or 0) + places.randrange(5_000))
     return made
 
 
