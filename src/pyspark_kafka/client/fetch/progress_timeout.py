@@ -104,17 +104,18 @@ class ProgressTimeout:
             return progress
         outage_ms = self._fetch.outage_timeout_ms
         failing = outage_ms > 0 and self._is_outage(progress)
-        if failing and progress.elapsed_ms() < outage_ms:
+        if failing and not (longer := progress.extended(outage_ms)).expired:
             self._in_outage = True
-            return progress.extended(outage_ms)
+            return longer
         if failing:
             lasted_s = progress.elapsed_ms() / 1000
             raise outage_error(self._describe(), lasted_s, self._contact, last_error) from last_error
         if last_error is None and not self._session.waits_for_records:
             return self.begin()
-        allowed_ms = self._with_throttling(progress)
-        if progress.elapsed_ms() < allowed_ms:
-            return progress.extended(allowed_ms)
+        # Not by its whole milliseconds, of which one may be missing in a time that has expired: it would expire again.
+        longer = progress.extended(self._with_throttling(progress))
+        if not longer.expired:
+            return longer
         raise no_progress(
             self._session.active,
             progress.timeout_ms,

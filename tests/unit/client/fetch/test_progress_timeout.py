@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -23,16 +24,16 @@ FETCH = FetchOptions(max_wait_ms=500, poll_timeout_ms=10_000, outage_timeout_ms=
 class Scene:
     """A read with one request in flight, and records to come."""
 
-    def __init__(self, in_flight_s: float) -> None:
+    def __init__(self, in_flight_s: float, fetch: FetchOptions = FETCH) -> None:
         self.clock = Clock()
         options = ConnectionOptions((("b", 9092),))
-        cursor = Cursor(OffsetRange(TopicPartition("t", 0), 0, 9), FETCH, options, RecordSizes())
+        cursor = Cursor(OffsetRange(TopicPartition("t", 0), 0, 9), fetch, options, RecordSizes())
         session = SimpleNamespace(
             active=[cursor], last_error=None, waits_for_records=True, forget_errors=lambda: True,
             oldest_request_s=lambda _: in_flight_s, throttle=Throttle(),
         )  # fmt: skip
         self.session = session
-        self.timeout = ProgressTimeout(options, FETCH, cast("FetchSession", session), self.clock, self.clock.sleep)
+        self.timeout = ProgressTimeout(options, fetch, cast("FetchSession", session), self.clock, self.clock.sleep)
 
 
 def test_broker_that_is_late_by_more_than_a_second_is_an_outage() -> None:
@@ -63,6 +64,20 @@ def test_bytes_that_arrive_start_the_time_again() -> None:
     scene.clock.now += 2
     with pytest.raises(DeadlineError, match="for 10000 ms"):
         scene.timeout.check(progress)
+
+
+@pytest.mark.parametrize("failing", [False, True], ids=["quiet", "failing"])
+def test_time_that_has_expired_by_a_hair_is_not_extended_by_nothing(failing: bool) -> None:
+    for timeout_ms in range(300, 1_300, 7):
+        fetch = replace(FETCH, poll_timeout_ms=timeout_ms, outage_timeout_ms=timeout_ms)
+        scene = Scene(in_flight_s=9.0 if failing else 0.0, fetch=fetch)
+        scene.clock.now = 0.1
+        progress = scene.timeout.begin()
+        # By this clock, the whole milliseconds are sometimes one less than the time.
+        scene.clock.now += timeout_ms / 1000
+        if progress.expired:
+            with pytest.raises(DeadlineError):
+                scene.timeout.check(progress)
 
 
 def test_throttle_times_of_several_brokers_at_a_time_count_once() -> None:
