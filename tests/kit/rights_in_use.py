@@ -277,6 +277,8 @@ class Trial:
             settings = ExactlyOnceOptions(commit_topic=commit_topic)
             calls = BrokerTaskCommitCalls(client, WriteOptions(client.options), settings, sink_id)
             transaction = calls.fence()
+            # A former attempt has left a marker, and a write compares what was read.
+            calls.read()
             decision = CommitDecision("", transaction.identity).completed([TaskTransaction(transaction)], pool="")
             calls.write(transaction, CommitMarker(sink_id, "query", 0, "print", decision=decision))
         self.command("resolve", sink_id, "--yes", "--commit-topic", commit_topic)

@@ -159,8 +159,11 @@ class Proxy:
             return
         try:
             broker = _Side(*await asyncio.open_connection(*self._upstream))
-        except OSError:
+        except BaseException as error:
+            # Also if the proxy stops meanwhile.
             client.abort()
+            if not isinstance(error, OSError):
+                raise
             return
         connection = _Connection(client, broker)
         if self._reads_frames:

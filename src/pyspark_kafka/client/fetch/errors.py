@@ -251,7 +251,10 @@ def no_progress(
     if throttled:
         quota, log, hint = ", and time under a quota", f"{throttled}; {log}", _QUOTA_HINT
     if last_error is not None:
-        last, hint = f" Last failure: {failure_text(last_error)}", last_error.hint or hint
+        last = f" Last failure: {failure_text(last_error)}"
+        # A broker that has nothing visible to return keeps its response until the time of the read ends.
+        if not (isinstance(last_error, DeadlineError) and _has_read_all_visible(cursor)):
+            hint = last_error.hint or hint
     return DeadlineError(
         f"Reading {cursor.offset_range}{others}: no progress at offset {cursor.position} for {timeout_ms:.0f} ms "
         f"(kafkaConsumer.pollTimeoutMs{quota}), last asked {cursor.last_address or 'no broker'}; {log}. "
@@ -277,6 +280,11 @@ def _rest(cursor: RangeProgress) -> str:
 
 def _count_rest(cursor: RangeProgress) -> int | str:
     return "unknown" if cursor.endless else cursor.offset_range.end_offset - cursor.position
+
+
+def _has_read_all_visible(cursor: RangeProgress) -> bool:
+    """Return whether the log had no record behind the position that was committed, when it was last heard of."""
+    return cursor.log is not None and 0 <= cursor.log[2] <= cursor.position
 
 
 def _describe_log(cursor: RangeProgress) -> tuple[str, str]:

@@ -67,7 +67,7 @@ def values(draw: st.DrawFn, schema: Any) -> Value:
     if kinds == "array" and "items" in schema:
         items = draw(st.lists(values(schema["items"]), max_size=3))
         return Value([each.given for each in items], [each.written for each in items])
-    if "connect.type" in schema:
+    if schema.get("title") == _DECIMAL["title"]:
         return draw(_decimals(int(schema["connect.parameters"]["scale"])))
     return draw(_plain(schema).map(lambda each: Value(each, each)))
 
