@@ -3,7 +3,7 @@
 # CASES=of the benchmark, by name; WORKERS=processes that share the tests, each with a broker and a Spark session;
 # SECONDS=to fuzz each target; KILLS=of drivers and of tasks, SEED=of their places, for the fault tests; MINUTES=of
 # faults, SEED=of them, for the cluster in motion, and of the soak; CONTINUOUS=guarantee for KILLS of a continuous query
-# instead.
+# instead; SPARK=version of PySpark for test-spark.
 
 VENV := .venv
 comma := ,
@@ -17,6 +17,7 @@ KILLS := 20
 SEED := 1
 MINUTES := 10
 CONTINUOUS :=
+SPARK :=
 # Coverage for the fuzzer, where there is a wheel of it; elsewhere fuzzing goes without.
 atheris := atheris>=3; sys_platform == "linux" and platform_machine == "x86_64" and python_version >= "3.11" and python_version < "3.15"
 # One release, not 4.2.*: the JVM connector's jars are for that one only.
@@ -36,7 +37,7 @@ checks := types style imports commits
 unexport PYTHONDONTWRITEBYTECODE
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -136,6 +137,12 @@ test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
 	@$(call before_tests,.venv-pyspark42)
 	@$(call pytest,.venv-pyspark42,-m 'not long and not kerberos and not site and not yarn')
+
+test-spark:  ## Test sources and sinks with another PySpark: SPARK=4.0, 4.1 or 4.2
+	@case '$(SPARK)' in 4.[0-9]) ;; *) echo 'make test-spark: set SPARK to a version such as 4.0' >&2; exit 2;; esac
+	@$(prepare) .venv-spark$(SPARK) --group test --with 'pyspark==$(SPARK).*'
+	@$(call before_tests,.venv-spark$(SPARK))
+	@$(call pytest,.venv-spark$(SPARK),tests/unit/spark/test_*readers.py tests/unit/spark/test_compat.py tests/unit/spark/test_writers.py tests/unit/spark/processes/test_required_version.py tests/integration/spark/test_versions.py)
 
 test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_JARS=directory has its jars
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }

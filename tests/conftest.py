@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from importlib import metadata
 
 import pytest
 from hypothesis import settings
@@ -49,6 +50,13 @@ settings.register_profile("quick", max_examples=25, deadline=None, derandomize=T
 settings.register_profile("full", max_examples=300, deadline=None, derandomize=False, print_blob=True)
 # The option --hypothesis-profile takes precedence: Hypothesis applies it after this file.
 settings.load_profile("quick")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let PySpark 4.0 and 4.1 leave the sockets of `collect()` to the garbage collector, as they do."""
+    if metadata.version("pyspark").startswith(("4.0.", "4.1.")):
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+        config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -7,6 +7,7 @@ PySpark finds `DefaultSource` here automatically: programs that only read and wr
 - `lag()`: how far a query or a consumer group is behind, in records, bytes and seconds, and how long records stay.
 - `dead_letters()`, `with_dead_letters()`: records that could not be read, as rows for the sink.
 - `redrive()`: sends them back to where they came from.
+- `read_arrow()`: topics as Arrow batches for Polars, DuckDB, pandas and pyarrow, without Spark.
 - `KafkaSource`: for programs that ask for their batches themselves; a batch is a DataFrame.
 - `KafkaMicroBatchStream`: the micro-batch source behind a streaming query, to be driven by hand.
 - `pyspark_kafka.metrics`: how far streaming queries are behind.
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.spark.kafka_source import KafkaSource
     from pyspark_kafka.spark.processes.prepare import prepare
     from pyspark_kafka.spark.table_source import as_data_source
+    from pyspark_kafka.table.arrow_read import read_arrow
 
 __all__ = [
     "DefaultSource",
@@ -46,6 +48,7 @@ __all__ = [
     "dead_letters",
     "lag",
     "prepare",
+    "read_arrow",
     "redrive",
     "with_dead_letters",
 ]
@@ -59,13 +62,20 @@ _EXPORTS = {
     "dead_letters": ("pyspark_kafka.spark.dead_letters.letters", "dead_letters"),
     "lag": ("pyspark_kafka.operations.lag.api", "lag"),
     "prepare": ("pyspark_kafka.spark.processes.prepare", "prepare"),
+    "read_arrow": ("pyspark_kafka.table.arrow_read", "read_arrow"),
     "redrive": ("pyspark_kafka.spark.dead_letters.redrive", "redrive"),
     "with_dead_letters": ("pyspark_kafka.spark.dead_letters.letters", "with_dead_letters"),
 }
+
+_NEEDS_SPARK = "pyspark_kafka.spark."
 
 
 def __getattr__(name: str) -> Any:
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _EXPORTS[name]
+    if module.startswith(_NEEDS_SPARK):
+        from pyspark_kafka.spark.processes.required_version import require_pyspark  # noqa: PLC0415 - only where it is needed
+
+        require_pyspark()
     return getattr(import_module(module), attribute)

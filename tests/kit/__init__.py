@@ -27,6 +27,7 @@
 | living processes by their environment | `processes.py` |
 | nothing that an earlier test left open, no handler of SIGTERM, no process after the run | `fixtures/leftovers.py` |
 | the requests and responses of a test, in order | `fixtures/wire.py` |
+| a source of numbers for adapters of engines | `number_source.py` |
 | connections, clients, reads of a range, a task or a query | `reading.py` |
 | several real brokers | `brokers/two_brokers.py` |
 | a real broker whose logins last for seconds | `brokers/sessions.py` |

@@ -82,7 +82,7 @@ JSON_OF_OURS = {
     "operations/reports/plots.py",
     "sink/driver/at_least_once.py",
     "sink/driver/transactional.py",
-    "spark/readers.py",
+    "spark/stream_readers.py",
     "testing",
 }
 # What says in its contract that the caller catches it, as the only caller that reads files does.

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
-
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
+from pyspark_kafka.connector import ReadLimit
 from pyspark_kafka.errors import CheckpointError, OptionError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import OPTIONS, Scope, parse_stream_read_options
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pyspark_kafka.connector import ReadLimit
     from pyspark_kafka.model import OffsetRange
     from pyspark_kafka.options import StreamReadOptions
 
@@ -121,14 +119,12 @@ class KafkaSource:
         """
         return self.latestOffset(self._position)
 
-    def latestOffset(
-        self, start: OffsetLike | None = None, limit: ReadLimit | SparkReadLimit | None = None
-    ) -> KafkaSourceOffset | None:
+    def latestOffset(self, start: OffsetLike | None = None, limit: Any = None) -> KafkaSourceOffset | None:
         """Return the end of the batch that begins at `start`; `start` itself if there is nothing to read.
 
         Args:
             start: the end of the previous batch; None: the initial offsets.
-            limit: the maximum to read; None: the limit in the options.
+            limit: the maximum to read, a `ReadLimit` of this package or of PySpark; None: the limit in the options.
 
         Returns:
             None if there are no partitions at all.
@@ -140,7 +136,7 @@ class KafkaSource:
         begin = self.initialOffset() if start is None else _offset(start)
         if limit is None:
             limit = self.getDefaultReadLimit()
-        elif isinstance(limit, SparkReadLimit):
+        elif not isinstance(limit, ReadLimit):
             limit = from_spark_limit(limit)
         end = self._stream.latestOffset(begin, limit)
         return end if end.partitions else None

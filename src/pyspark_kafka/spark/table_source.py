@@ -126,7 +126,7 @@ class TableDataSource(DataSource):
         from pyspark_kafka.connector.engine.checks import check_instance
         from pyspark_kafka.spark.compat import arrow_schema
         from pyspark_kafka.spark.processes.process_log import log_as_spark
-        from pyspark_kafka.spark.readers import RefusedStreamReader, StreamReaderAdapter
+        from pyspark_kafka.spark.stream_readers import RefusedStreamReader, stream_reader
 
         log_as_spark("starting a streaming read")
         try:
@@ -137,7 +137,7 @@ class TableDataSource(DataSource):
             log_as_spark(f"planning a streaming read of {scan.description()}")
             # Spark builds a second reader, only to pickle it.
             log_notes = partial(_log_once, scan.notes())
-            return StreamReaderAdapter(stream, self._schema_to_check(scan), log_notes)
+            return stream_reader(stream, self._schema_to_check(scan), log_notes)
         except Exception as error:  # noqa: BLE001 - raised by the reader that is returned
             return RefusedStreamReader(error.with_traceback(None))
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+from pyspark.sql.datasource import DataSourceArrowWriter
 from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
 
 from pyspark_kafka.connector import PhysicalWriteInfo, WriterCommitMessage
 from pyspark_kafka.connector.engine.checks import check_instance, named
 from pyspark_kafka.counters import COUNTERS
+from pyspark_kafka.spark.compat import STREAM_ARROW_WRITER
 from pyspark_kafka.spark.processes.gc_freeze import freeze_gc
 from pyspark_kafka.spark.processes.process_log import log_as_spark
 
@@ -72,6 +74,12 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
         COUNTERS.publish()
 
 
+def _ids_of_task() -> tuple[int, int]:
+    """Return the numbers of the partition and of the attempt; a random attempt on an engine without tasks, as Sail."""
+    context = TaskContext.get()
+    return (0, secrets.randbits(63)) if context is None else (context.partitionId(), context.taskAttemptId())
+
+
 def _task() -> TaskContext:
     context = TaskContext.get()
     if context is None:
@@ -92,8 +100,7 @@ class BatchWriterAdapter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SparkCommitMessage:
         """Write the rows of one task."""
-        context = _task()
-        return write_partition(self._factory.createWriter(context.partitionId(), context.taskAttemptId()), iterator)
+        return write_partition(self._factory.createWriter(*_ids_of_task()), iterator)
 
     def commit(self, messages: Sequence[Any]) -> None:
         """Finish the job."""
@@ -110,7 +117,7 @@ class BatchWriterAdapter(DataSourceArrowWriter):
         self._job.abort([None if message is None else message.message for message in messages])
 
 
-class StreamWriterAdapter(DataSourceStreamArrowWriter):
+class StreamWriterAdapter(STREAM_ARROW_WRITER):  # type: ignore[misc]
     """Runs a `StreamingWrite` as a PySpark stream writer; Spark builds one per micro-batch, and one more to commit.
 
     Of `PhysicalWriteInfo` and `useCommitCoordinator` the same holds as in `BatchWriterAdapter`.

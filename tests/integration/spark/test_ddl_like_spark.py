@@ -131,7 +131,7 @@ def test_columns_are_those_that_spark_reads(spark: SparkSession) -> None:
     for text in ALIKE:
         found = spark_reads(text)
         assert found is not None, text
-        expected = pa.struct(list(arrow_schema(nullable(found))))  # type: ignore[arg-type]
+        expected = pa.struct(list(arrow_schema(nullable(found))))
         if str(we_read(text)) != str(expected) or str(parse_schema_json(found.json())) != str(expected):
             differing[text] = (we_read(text), expected)
     assert differing == {}
@@ -145,7 +145,7 @@ def test_random_columns_are_those_that_spark_reads(spark: SparkSession) -> None:
         text = random_columns(chosen, 3, " ")
         found, ours = spark_reads(text), we_read(text)
         assert found is not None, text
-        expected = pa.struct(list(arrow_schema(nullable(found))))  # type: ignore[arg-type]
+        expected = pa.struct(list(arrow_schema(nullable(found))))
         if str(ours) != str(expected):
             differing[text] = (ours, expected)
     assert differing == {}

@@ -27,7 +27,7 @@ from pyspark_kafka.connector import (
 )
 from pyspark_kafka.connector.columns import type_name
 from pyspark_kafka.errors import CapabilityError, OptionError
-from pyspark_kafka.spark import readers, table_source
+from pyspark_kafka.spark import stream_readers, table_source
 from pyspark_kafka.spark.compat import schema_to_write
 from pyspark_kafka.spark.data_source import KafkaDataSource
 
@@ -172,7 +172,7 @@ def test_notes_of_a_stream_are_logged_at_its_first_planning_call(
     monkeypatch.setattr(table_source, "_LOGGED_NOTES", set())
     # This process plans no query: it would end by a SIGTERM that a later test raises.
     stopped_by: list[object] = []
-    monkeypatch.setattr(readers, "stop_at_sigterm", stopped_by.append)
+    monkeypatch.setattr(stream_readers, "stop_at_sigterm", stopped_by.append)
     options = {"kafka.bootstrap.servers": "b:9092", "subscribe": "t", "maxTriggerDelay": "5m"}
     source = KafkaDataSource(options)
     with caplog.at_level(logging.WARNING, "pyspark_kafka"):

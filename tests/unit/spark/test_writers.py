@@ -259,7 +259,14 @@ def test_factory_is_planned_once_where_the_writer_is_sent_to_tasks_and_nowhere_e
     assert SERIALIZER().loads(alone)._factory.planned
 
 
-def test_a_write_outside_of_a_task_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_write_of_an_engine_without_tasks_has_an_attempt_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writers, "TaskContext", SimpleNamespace(get=lambda: None))
+    first, second = writers._ids_of_task(), writers._ids_of_task()
+    assert first[0] == second[0] == 0
+    assert first[1] != second[1]
+
+
+def test_streaming_write_outside_of_a_task_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writers, "TaskContext", SimpleNamespace(get=lambda: None))
     with pytest.raises(RuntimeError, match="outside of a Spark task"):
-        BatchWriterAdapter(BatchJob()).write(iter([ROWS]))
+        writers._task()

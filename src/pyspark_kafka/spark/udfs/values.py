@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined] # PySpark's types do not name it
 
 from pyspark_kafka.formats.wire_format import HEADER_FRAMINGS
-from pyspark_kafka.spark.compat import spark_schema
+from pyspark_kafka.spark.compat import arrow_udf, spark_schema
 from pyspark_kafka.typed.value_plans import not_valid, plan_encoding, plan_values
 from pyspark_kafka.typed.values import as_bytes, bad_value
 
@@ -228,5 +227,5 @@ def _udf(name: str, made: Callable[[Any], Iterator[pa.Array]], kind: pa.DataType
     arrays.__name__ = name
     # By which PySpark knows that it is called once a task.
     arrays.__annotations__ = {"batches": Iterator[pa.Array], "return": Iterator[pa.Array]}
-    found: Callable[..., Column] = arrow_udf(arrays, returnType=returned)
+    found: Callable[..., Column] = arrow_udf()(arrays, returnType=returned)
     return found
