@@ -131,7 +131,7 @@ class Proxy:
         end = time.monotonic() + _LISTEN_WITHIN_S
         while True:
             try:
-                self._server = await asyncio.start_server(self._accept, HOST, self.port)
+                self._server = await asyncio.start_server(self._accepted, HOST, self.port)
             except OSError:
                 # While it was not listening, somebody's connection may have got the port.
                 if time.monotonic() > end:
@@ -151,6 +151,13 @@ class Proxy:
             if connection.is_forgotten or not only_forgotten:
                 connection.abort()
 
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Noted at once: a task that is cancelled before its first step could not close it.
+        self._owner.transports.append(writer.transport)
+        task = asyncio.ensure_future(self._accept(reader, writer))
+        self._owner.accepting.add(task)
+        task.add_done_callback(self._owner.accepting.discard)
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = _Side(reader, writer)
         self.accepted += 1
@@ -165,6 +172,7 @@ class Proxy:
             if not isinstance(error, OSError):
                 raise
             return
+        self._owner.transports.append(broker.writer.transport)
         connection = _Connection(client, broker)
         if self._reads_frames:
             connection.conversation = Conversation(self._count)
@@ -364,11 +372,15 @@ class Proxies:
         seed: of the random cuts and flips.
         all: the proxies so far.
         failures: errors of the proxies themselves, such as of a change; the first is raised at the end of the block.
+        transports: of all connections, which are closed at the end.
+        accepting: the tasks of connections.
     """
 
     seed: int = 1
     all: list[Proxy] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
+    transports: list[asyncio.WriteTransport] = field(default_factory=list)
+    accepting: set[asyncio.Future[None]] = field(default_factory=set)
 
     def __enter__(self) -> Proxies:  # noqa: PYI034 - typing.Self needs Python 3.11
         self._loop = asyncio.new_event_loop()
@@ -429,3 +441,8 @@ class Proxies:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
+        for transport in self.transports:
+            transport.abort()
+        # A transport closes its socket in the turn after, and the loop stops after these.
+        for _ in range(3):
+            await asyncio.sleep(0)
