@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _GOOGLE = "google/protobuf/"
 _WELL_KNOWN = (
@@ -53,21 +53,30 @@ def known_files(paths: Iterable[str], given: Iterable[str] = ()) -> list[Any]:
 
     seen, found = set(given), list[Any]()
 
-    def add(file: Any) -> None:
-        if file.name in seen:
-            return
-        seen.add(file.name)
-        for each in file.dependencies:
-            add(each)
-        copied = descriptor_pb2.FileDescriptorProto()
-        file.CopyToProto(copied)
-        found.append(copied)
-
     for path in sorted({*paths} - seen):
         for module in _MODULES.get(path, ()):
             try:
-                add(import_module(module).DESCRIPTOR)
+                file = import_module(module).DESCRIPTOR
             except ImportError:
                 continue
+            for each in imports_first(file, seen):
+                copied = descriptor_pb2.FileDescriptorProto()
+                each.CopyToProto(copied)
+                found.append(copied)
             break
     return found
+
+
+def imports_first(file: Any, seen: set[str]) -> Iterator[Any]:
+    """Return the files that a file imports, directly or not, and the file behind them.
+
+    Args:
+        file: a FileDescriptor.
+        seen: the names of files to leave out, to which the returned ones are added.
+    """
+    if file.name in seen:
+        return
+    seen.add(file.name)
+    for each in file.dependencies:
+        yield from imports_first(each, seen)
+    yield file

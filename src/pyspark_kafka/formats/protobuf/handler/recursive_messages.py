@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark_kafka.formats.protobuf.known_files import imports_first
+
 
 def unroll_message(descriptor: Any, *, is_folded: bool = False) -> Any:
     """Return a message that is the same on the wire, and in which no message is within itself.
@@ -102,20 +104,11 @@ class _Unrolling:
 
         name = self._copy(descriptor, frozenset())
         pool = descriptor_pool.DescriptorPool()
-        known = set()
-
-        def add(file: Any) -> None:
-            if file.name in known:
-                return
-            known.add(file.name)
-            for each in file.dependencies:
-                add(each)
+        for file in imports_first(descriptor.file, set()):
             copied = descriptor_pb2.FileDescriptorProto()
             file.CopyToProto(copied)
             copied.message_type.extend(self._added.get(file.name, ()))
             pool.Add(copied)
-
-        add(descriptor.file)
         return pool.FindMessageTypeByName(name)
 
     def _copy(self, message: Any, around: frozenset[str]) -> str:
