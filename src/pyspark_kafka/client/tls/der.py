@@ -72,8 +72,8 @@ def max_iterations(data: bytes) -> int:
     """Return the highest count of iterations that a PKCS#8 key or a PKCS#12 store asks for; 0 without any.
 
     It is the integer that follows a salt (an OCTET STRING) in the parameters of PBKDF2, of PBES1 and of the MAC of a
-    store. Octet strings that hold DER are looked into. Elements may have no length (BER): some Java tools
-    write such stores.
+    store. Octet strings that begin with a sequence are looked into; others are salts, digests or encrypted bytes, which
+    read as an integer now and then. Elements may have no length (BER): some Java tools write such stores.
     """
     highest = 0
     pending = [(memoryview(data), 0)]
@@ -88,10 +88,17 @@ def max_iterations(data: bytes) -> int:
             try:
                 tag, content, position = read_element(view, position)
             except DerError:
-                break  # An octet string that holds something else.
+                break
             if tag == INTEGER and before == OCTET_STRING and len(content):
                 highest = max(highest, int.from_bytes(content[:9], "big"))
-            if level < _MAX_LEVELS and (tag & _CONSTRUCTED or tag == OCTET_STRING):
+            if level < _MAX_LEVELS and (tag & _CONSTRUCTED or (tag == OCTET_STRING and _begins_sequence(content))):
                 pending.append((content, level + 1))
             before = tag
     return highest
+
+
+def _begins_sequence(data: memoryview) -> bool:
+    try:
+        return data[:2] == b"\x30\x80" or read_element(data)[0] == SEQUENCE
+    except DerError:
+        return False

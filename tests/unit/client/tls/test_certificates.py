@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import random
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -111,6 +112,13 @@ def test_iterations_that_a_store_or_a_key_asks_for_are_found() -> None:
         serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     assert max_iterations(plain) == 0
+
+
+def test_encrypted_bytes_are_not_read_as_iterations() -> None:
+    # This seed's bytes read as an octet string and an integer; about one store in 100,000 holds such bytes.
+    encrypted = random.Random(188_947).randbytes(600)
+    octets = b"\x04\x82" + len(encrypted).to_bytes(2, "big") + encrypted
+    assert max_iterations(b"\x30\x82" + len(octets).to_bytes(2, "big") + octets) == 0
 
 
 def test_nesting_without_an_end_is_left_at_a_bound() -> None:
