@@ -35,9 +35,10 @@ pytest = { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --di
 checks := types style imports commits
 # Hundreds of processes that tests start import the package: the bytecode of the first is for all of them.
 unexport PYTHONDONTWRITEBYTECODE
+bench_venv = .venv-bench$(SPARK)
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -191,15 +192,15 @@ soak:  ## Run queries of all kinds for MINUTES, and print whether memory, descri
 	@$(call before_tests,$(VENV))
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(VENV)/bin/python -m soak.run --minutes $(MINUTES) $(ARGS)
 
-bench:  ## Measure, 10 minutes (30 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once for some
-	@$(prepare) .venv-bench --group typed --with 'pyspark==4.2.0'
-	$(if $(CASES),,.venv-bench/bin/python bench/kernel.py)
-	$(if $(CASES),,.venv-bench/bin/python bench/fetch.py)
-	$(if $(CASES),,.venv-bench/bin/python bench/first_record.py)
-	$(if $(CASES),,.venv-bench/bin/python bench/connector.py)
-	$(if $(CASES),,.venv-bench/bin/python bench/typed.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)'))
-	$(if $(CASES),,.venv-bench/bin/python bench/keyed_state.py --keys 1000000 --stores toolkit$(comma)dict)
-	.venv-bench/bin/python bench/run.py --cases '$(CASES)' $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+bench:  ## Measure, 10 minutes (30 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once, SPARK=4.0
+	@$(prepare) $(bench_venv) --group typed --with 'pyspark==$(or $(SPARK),4.2).*'
+	$(if $(CASES),,$(bench_venv)/bin/python bench/kernel.py)
+	$(if $(CASES),,$(bench_venv)/bin/python bench/fetch.py)
+	$(if $(CASES),,$(bench_venv)/bin/python bench/first_record.py)
+	$(if $(CASES),,$(bench_venv)/bin/python bench/connector.py)
+	$(if $(CASES),,$(bench_venv)/bin/python bench/typed.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)'))
+	$(if $(CASES),,$(bench_venv)/bin/python bench/keyed_state.py --keys 1000000 --stores toolkit$(comma)dict)
+	$(bench_venv)/bin/python bench/run.py --cases '$(CASES)' $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 bench-decoders:  ## Measure the decoders of typed values alone, 1 minute; ARGS="--only json-flat" for some
 	@$(prepare) .venv-bench --group test --with 'pyspark==4.2.0' --with 'polars>=1.30,<3' --with 'duckdb>=1.3,<3'
@@ -208,6 +209,10 @@ bench-decoders:  ## Measure the decoders of typed values alone, 1 minute; ARGS="
 bench-typed:  ## Measure typed columns in JSON, Avro, Protobuf; JVM_JARS=directory also has the jars of spark-avro and spark-protobuf
 	@$(prepare) .venv-bench --group typed --with 'pyspark==4.2.0'
 	.venv-bench/bin/python bench/typed.py --cases '$(CASES)' $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+
+bench-arrow:  ## Measure read_arrow beside other clients without Spark, 2 minutes; ARGS="--partitions 1" for another topic
+	@$(prepare) .venv-bench --with 'confluent-kafka>=2.12,<3' --with 'duckdb>=1.3,<3'
+	.venv-bench/bin/python bench/arrow_read.py $(ARGS)
 
 bench-start:  ## Measure the first seconds of a query, with a time line by process; JVM_JARS as for bench
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
