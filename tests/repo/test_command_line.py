@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -71,4 +73,48 @@ def test_help_of_a_command_and_of_its_options_is_sentences() -> None:
         for text in (command.help, *(parameter.help for parameter in command.params))
         if not re.match(r"[A-Z][^\n]*", text or "") or text.rstrip()[-1] != "."
     ]
+    assert not found, "\n".join(found)
+
+
+def texts() -> list[Path]:
+    """Return the pages, forms, examples and modules that may name a command."""
+    found = [*REPO.glob("*.md"), *(REPO / ".github").rglob("*"), *(REPO / "docs").rglob("*.md")]
+    found += [path for folder in ("src", "deploy", "examples", "monitoring") for path in (REPO / folder).rglob("*")]
+    return [path for path in found if path.suffix in {".md", ".yml", ".yaml", ".py", ".sh", ".json"} and path.is_file()]
+
+
+def named_commands(path: Path) -> Iterator[str]:
+    """Yield the words behind each call of the program: in code, or behind Run; elsewhere it names the product."""
+    text = path.read_text()
+    if path.suffix == ".md":
+        text = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))
+    joined = re.sub(r"\\\n\s*|\"\n\s*f?\"", " ", text)
+    for call in re.finditer(
+        r"(?m)(?:`|^ *(?:\$ )?|\b[Rr]un |bin/|with: )pyspark-kafka ((?:[a-z][a-z-]*|--?[a-z][\w-]*)[^`\n\"|&;#]*)",
+        joined,
+    ):
+        yield call[1]
+
+
+def fault_of(words: str) -> str | None:
+    """Return what the program lacks of a call, or None."""
+    parts = words.split()
+    names = [part for part in parts[:3] if re.fullmatch("[a-z][a-z-]*", part)]
+    groups = {name.split()[0] for name in COMMANDS}
+    if names and names[0] not in groups:
+        return f"no command {names[0]}"
+    command = next((" ".join(names[:n]) for n in (3, 2, 1) if " ".join(names[:n]) in COMMANDS), None)
+    if command is None:
+        # A group, as in "pyspark-kafka checkpoint --help".
+        known = {name.split()[1] for name in COMMANDS if name.split()[0] in names[:1] and " " in name}
+        return None if len(names) < 2 or names[1] in known else f"no command {' '.join(names[:2])}"
+    known = options_of(command).keys() | {"--help"}
+    lacks = [opt for opt in re.findall(r"(?<!\S)--[a-z][\w-]*", words) if opt not in known]
+    return f"{command} has no {lacks}" if lacks else None
+
+
+def test_commands_that_texts_name_exist_with_their_options() -> None:
+    calls = [(path, words) for path in texts() for words in named_commands(path)]
+    assert len(calls) > 100
+    found = [f"{path.relative_to(REPO)}: {words!r}: {fault}" for path, words in calls if (fault := fault_of(words))]
     assert not found, "\n".join(found)
