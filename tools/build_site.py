@@ -33,7 +33,15 @@ from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "zensical.toml"
-ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "DESIGN.md", "RELEASING.md", "SECURITY.md")
+ROOT_PAGES = (
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "DESIGN.md",
+    "RELEASING.md",
+    "SECURITY.md",
+)
 # The README is the page of the repository; index.md is that of the site. What is below the first steps is on both.
 RENAMED = {"README.md": "first-steps.md"}
 MERMAID, MERMAID_SHA256 = "12.3.0", "be0684e8d20bfc874df12c0f04927a5c482f57f2200eec54cca52a4583fd4040"
