@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import pytest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from typer.testing import Result
 
-from kit.fakes.scripts import Silence
+from kit.fakes.handlers import HANDLERS
+from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.programs.cli import invoke
 from kit.record_batches import batch, plain_batch, record
@@ -54,6 +56,21 @@ def test_broker_that_returns_no_records_costs_only_its_partitions(
     done = run(cluster, "--from", "earliest", "-o", "kafkaConsumer.pollTimeoutMs=1000")
     assert (done.exit_code, places(done)) == (3, [(0, offset) for offset in range(10)]), done.output
     assert "t-1 is not read to the end: [" in done.stderr
+
+
+def test_lost_connections_are_made_again(cluster: TcpCluster) -> None:
+    responds = partial(HANDLERS[ListOffsetsRequest.name], cluster)
+    cluster.script(ListOffsetsRequest, *(3 * [Close(), Close(), responds]), responds)
+    done = run(cluster, "--from", "earliest")
+    expected = [(number, offset) for number in (0, 1) for offset in range(10)]
+    assert (done.exit_code, places(done), done.stderr) == (0, expected, "")
+
+
+def test_broker_that_closes_each_connection_costs_only_its_partitions(cluster: TcpCluster) -> None:
+    cluster.script(ListOffsetsRequest, Close(), broker_id=1)
+    done = run(cluster, "--from", "earliest", *_SOON)
+    assert (done.exit_code, places(done)) == (3, [(0, offset) for offset in range(10)]), done.output
+    assert "t-1 is not read: [" in done.stderr
 
 
 def test_cluster_that_tells_nothing_is_an_error(cluster: TcpCluster) -> None:

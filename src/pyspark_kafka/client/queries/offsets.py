@@ -12,14 +12,15 @@ from pyspark_kafka.client.cluster.fanout import RequestFanout, call_leaders
 from pyspark_kafka.client.cluster.leaders import fetch_leaders, leaderless
 from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.queries.offset_messages import build_request, parse_response
-from pyspark_kafka.client.retry import RetryAction, decide
+from pyspark_kafka.client.retry import RetryAction, attempts, decide
+from pyspark_kafka.client.stalls import note_failure
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
 from pyspark_kafka.model import IsolationLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark_kafka.client.cluster.fanout import BrokerResponse
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.queries.offset_messages import OffsetSpec
     from pyspark_kafka.model import TopicPartition
 
-# How often a partition may be unknown to its leader before that is believed (metadata lags behind a creation).
+# How often a partition may be unknown to its leader, or have none, before that is believed (metadata lags behind).
 _UNKNOWN_LOOKS = 4
 # A broker that is silent for that time may have died: others are asked who leads, at that interval.
 _SILENT_S = 2.0
@@ -81,9 +82,11 @@ def list_offsets_now(
     deadline: Deadline,
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ConnectorError]]:
-    """Look up one offset for each partition, once: a broker that does not respond costs only its part.
+    """Look up one offset for each partition: a broker that does not respond costs only its part, and only for a time.
 
-    All leaders are asked side by side, as the client remembers them: fetch metadata before. Nothing is asked twice.
+    All leaders are asked side by side, as the client remembers them: fetch metadata before. Where a connection is lost
+    or a leader has moved, metadata are fetched and the leader is asked again, for `answer_timeout_ms`. A silent broker
+    has had that time, and is not asked again; a partition without a leader is looked at a few times.
 
     Runs on: driver; blocks until all have responded, or for `answer_timeout_ms`. Units: offsets.
 
@@ -98,7 +101,43 @@ def list_offsets_now(
         an offset in the response, why.
     """
     found: dict[TopicPartition, int] = {}
-    leaders = {topic_partition: client.cached_leader(topic_partition) for topic_partition in specs}
+    failures: dict[TopicPartition, ConnectorError] = {}
+    limit = deadline.within(client.options.answer_timeout_ms)
+    pending = list(specs)
+    for look in attempts(client.backoff(), deadline=deadline):
+        if look > 1:
+            topics = {topic_partition.topic for topic_partition in pending}
+            try:
+                client.fetch_metadata(topics, deadline.within(client.options.answer_timeout_ms))
+            except ConnectorError:
+                # Each partition has a failure of its own, which says more.
+                break
+        failed = _ask_once(client, pending, specs, deadline, isolation_level, found)
+        for topic_partition in pending:
+            error = failed.get(topic_partition)
+            if error is None:
+                failures.pop(topic_partition, None)
+            elif topic_partition not in failures or not isinstance(error, DeadlineError):
+                # An attempt that the deadline cut short says less than the failure before it.
+                failures[topic_partition] = error
+        pending = [each for each, error in failed.items() if _may_pass(client, each, error, look)]
+        if not pending or (look > 1 and limit.expired):
+            break
+        for error in dict.fromkeys(failed[each] for each in pending):
+            note_failure(error)
+    return found, failures
+
+
+def _ask_once(
+    client: KafkaClient,
+    partitions: Sequence[TopicPartition],
+    specs: Mapping[TopicPartition, OffsetSpec],
+    deadline: Deadline,
+    isolation_level: IsolationLevel,
+    found: dict[TopicPartition, int],
+) -> dict[TopicPartition, ConnectorError]:
+    """Ask all leaders side by side, once; add to `found`, and return why partitions have no offset."""
+    leaders = {topic_partition: client.cached_leader(topic_partition) for topic_partition in partitions}
     timeout_ms = min(deadline.remaining_s() * 1000, client.options.answer_timeout_ms)
 
     def take(done: BrokerResponse, led: list[PartitionMetadata]) -> dict[TopicPartition, ConnectorError]:
@@ -113,8 +152,15 @@ def list_offsets_now(
         take,
         deadline,
     )
-    failures |= {each: leaderless(client, each) for each, leader in leaders.items() if leader is None}
-    return found, failures
+    return failures | {each: leaderless(client, each) for each, leader in leaders.items() if leader is None}
+
+
+def _may_pass(client: KafkaClient, topic_partition: TopicPartition, error: ConnectorError, look: int) -> bool:
+    """Return whether another look at a partition may find its offset soon."""
+    if isinstance(error, DeadlineError) or decide(error).action is RetryAction.FAIL:
+        return False
+    is_patient = client.cached_leader(topic_partition) is not None and not _is_unknown(error)
+    return is_patient or look < _UNKNOWN_LOOKS
 
 
 class _LookUp:
