@@ -11,12 +11,13 @@ import os
 import re
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.counters import COUNTERS, OUTAGE_SECONDS, OUTAGES, OUTAGES_ACTIVE, Counters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from pyspark_kafka.errors import ConnectorError
@@ -156,7 +157,9 @@ class Stall:
     def failed(self, error: ConnectorError) -> None:
         """Note why the last attempt failed; reports repeat it."""
         self._failure = error
-        if self._outer is not None:
+        if self._outer is None:
+            _tell(error)
+        else:
             self._outer.failed(error)
 
     def progress(self) -> None:
@@ -358,11 +361,41 @@ _MONITOR = StallMonitor()
 os.register_at_fork(after_in_child=_MONITOR.reset)
 
 
+# What threads want to hear of their own failures, by thread: `hearing_failures`.
+_LISTENERS: dict[int, Callable[[ConnectorError], object]] = {}
+
+
 def note_failure(error: ConnectorError) -> None:
     """Note at the wait that this thread is inside of, if any, why an attempt failed."""
     stall = _MONITOR.innermost()
-    if stall is not None:
+    if stall is None:
+        _tell(error)
+    else:
         stall.failed(error)
+
+
+@contextmanager
+def hearing_failures(listener: Callable[[ConnectorError], object]) -> Iterator[None]:
+    """Call `listener` with each failure of an attempt of this thread that is followed by another, inside of the block.
+
+    Runs on: driver. The listener is called in the same thread; it must not block.
+    """
+    ident = threading.get_ident()
+    outer = _LISTENERS.get(ident)
+    _LISTENERS[ident] = listener
+    try:
+        yield
+    finally:
+        if outer is None:
+            del _LISTENERS[ident]
+        else:
+            _LISTENERS[ident] = outer
+
+
+def _tell(error: ConnectorError) -> None:
+    listener = _LISTENERS.get(threading.get_ident())
+    if listener is not None:
+        listener(error)
 
 
 def outage_s_here() -> float:

@@ -7,14 +7,22 @@ that prints data is silent about what takes less than 2 s: `progress`.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from types import TracebackType
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from pyspark_kafka.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from pyspark_kafka.errors import ConnectorError
 
 # Readers of a log were promised a line every 5 s; a busy machine may run the thread late.
 _INTERVAL_S = 4.0
@@ -22,6 +30,8 @@ _INTERVAL_S = 4.0
 _QUIET_S = 2.0
 # On a terminal the line is redrawn, not added to.
 _REDRAW_S = 1.0
+# Attempts come at least as often; an older failure may be over.
+_FAILURE_S = 5.0
 
 
 class Step:
@@ -40,6 +50,7 @@ class Step:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._began = 0.0
+        self._failed_at, self._failure = -math.inf, ""
 
     def __enter__(self) -> Step:  # noqa: PYI034 - typing.Self needs Python 3.11
         self._began = time.monotonic()
@@ -58,8 +69,14 @@ class Step:
         """Set what the next line shows. Prints nothing and takes no lock, so that signal handlers may call it."""
         self._text = printable(text)
 
+    def fail(self, error: ConnectorError) -> None:
+        """Show in the next lines why an attempt failed, until no attempt has failed for some seconds."""
+        self._failed_at, self._failure = time.monotonic(), printable(error.message.partition(". ")[0].rstrip("."))
+
     def _line(self) -> str:
-        return f"{self._text} … {time.monotonic() - self._began:.0f} s"
+        now = time.monotonic()
+        failure = f" ({self._failure})" if now - self._failed_at <= _FAILURE_S else ""
+        return f"{self._text}{failure} … {now - self._began:.0f} s"
 
     def _announce(self) -> None:
         if not self._console.is_terminal:
@@ -80,6 +97,10 @@ class Step:
                 status.update(Text(self._line()))
 
 
-def progress(text: str, *, quiet_s: float = _QUIET_S) -> Step:
-    """Return a step of a command, shown on standard error once it has taken `quiet_s`."""
-    return Step(Console(stderr=True, soft_wrap=True), text, quiet_s=quiet_s)
+@contextmanager
+def progress(text: str, *, quiet_s: float = _QUIET_S) -> Iterator[Step]:
+    """Return a step of a command, shown on standard error once it has taken `quiet_s`, with its failures."""
+    from pyspark_kafka.client.stalls import hearing_failures  # noqa: PLC0415 - the client only when needed
+
+    with Step(Console(stderr=True, soft_wrap=True), text, quiet_s=quiet_s) as step, hearing_failures(step.fail):
+        yield step

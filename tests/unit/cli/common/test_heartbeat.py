@@ -12,6 +12,8 @@ from rich.console import Console
 from kit.waiting import eventually
 from pyspark_kafka.cli.common import heartbeat
 from pyspark_kafka.cli.common.heartbeat import Step
+from pyspark_kafka.client import stalls
+from pyspark_kafka.errors import TransportError
 
 
 @pytest.fixture(autouse=True)
@@ -85,8 +87,6 @@ def test_step_that_takes_longer_than_its_quiet_time_is_shown() -> None:
 
 
 def test_progress_of_a_command_is_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    step = heartbeat.progress("Looking")
-    step._quiet_s = 0.01
     told: list[str] = []
 
     def has_told() -> bool:
@@ -95,8 +95,29 @@ def test_progress_of_a_command_is_on_standard_error(capsys: pytest.CaptureFixtur
         told.append(found.err)
         return "Looking …" in "".join(told)
 
-    with step:
+    with heartbeat.progress("Looking", quiet_s=0.01):
         eventually(has_told)
+
+
+def test_progress_of_a_command_names_the_last_failure_while_attempts_fail(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = TransportError("a:1 refuses the connection. It may be down.", condition="BROKER_UNREACHABLE", hint="Look.")
+    told: list[str] = []
+
+    def has_told(pattern: str) -> bool:
+        told.extend(capsys.readouterr().err.splitlines())
+        return re.fullmatch(pattern, told[-1] if told else "") is not None
+
+    with heartbeat.progress("Looking", quiet_s=0.01):
+        stalls.note_failure(error)
+        eventually(lambda: has_told(r"Looking \(a:1 refuses the connection\) … \d+ s"))
+        with stalls.Stall(lambda: "reading", stalls.Contact()) as wait:
+            wait.failed(TransportError("b:1 closed the connection.", condition="BROKER_UNREACHABLE"))
+        eventually(lambda: has_told(r"Looking \(b:1 closed the connection\) … \d+ s"))
+        monkeypatch.setattr(heartbeat, "_FAILURE_S", 0.0)
+        eventually(lambda: has_told(r"Looking … \d+ s"))
+    stalls.note_failure(error)
 
 
 def test_step_shows_a_name_as_it_is_but_for_control_characters() -> None:
