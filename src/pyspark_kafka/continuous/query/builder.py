@@ -351,6 +351,12 @@ class ContinuousFrame(FramePlan, SparkNames):
         _warn_of_name("write_stream", "writeStream")
         return self.writeStream
 
+    def __dir__(self) -> list[str]:
+        """Return the names that completion offers: without the plan behind the methods, and without former names."""
+        plan = {*FramePlan.__dataclass_fields__, *vars(FramePlan)} - {"schema"}
+        former = {"map_in_arrow", "map_batches", "map_with_state", "write_stream"}
+        return [name for name in super().__dir__() if name.startswith("_") or name not in plan | former]
+
     def _fields(self, method: str, columns: Sequence[str]) -> pa.Schema:
         missing = [name for name in columns if name not in self.schema.names]
         if missing or not columns:

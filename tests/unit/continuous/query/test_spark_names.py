@@ -31,6 +31,14 @@ def names_of(kind: type) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
+def test_completion_offers_each_verb_once_and_nothing_of_the_plan() -> None:
+    verbs = {"dropDuplicatesWithinWatermark", "groupBy", "mapBatches", "mapInArrow", "mapWithState"}
+    offered = {name for name in dir(FRAME) if not name.startswith("_")}
+    assert offered == verbs | {"schema", "select", "where", "withWatermark", "writeStream"}
+    # Names that are not offered are there.
+    assert FRAME.read_schema == SCHEMA
+
+
 @pytest.mark.parametrize(
     ("ours", "sparks"),
     [(ContinuousReader, DataStreamReader), (ContinuousWriter, DataStreamWriter), (ContinuousGroups, GroupedData)],
