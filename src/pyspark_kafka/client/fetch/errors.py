@@ -234,7 +234,12 @@ def misplaced(cursor: RangeProgress, reason: str) -> CorruptRecordsError:
 
 
 def no_progress(
-    active: Sequence[RangeProgress], timeout_ms: float, last_error: ConnectorError | None, throttled: str = ""
+    active: Sequence[RangeProgress],
+    timeout_ms: float,
+    last_error: ConnectorError | None,
+    throttled: str = "",
+    *,
+    cut_short: bool,
 ) -> DeadlineError:
     """Build the error for ranges none of which moved for the time.
 
@@ -243,6 +248,7 @@ def no_progress(
         timeout_ms: the time; under a quota it is longer than the option.
         last_error: why the last attempt failed; None if none did.
         throttled: who throttled the client in that time, as a clause; empty if nobody did.
+        cut_short: whether the last attempt failed only because the time was over.
     """
     cursor = active[0]
     others = f" (and {len(active) - 1} other ranges)" if len(active) > 1 else ""
@@ -253,7 +259,7 @@ def no_progress(
     if last_error is not None:
         last = f" Last failure: {failure_text(last_error)}"
         # A broker that has nothing visible to return keeps its response until the time of the read ends.
-        if not (isinstance(last_error, DeadlineError) and _has_read_all_visible(cursor)):
+        if not (cut_short and _has_read_all_visible(cursor)):
             hint = last_error.hint or hint
     return DeadlineError(
         f"Reading {cursor.offset_range}{others}: no progress at offset {cursor.position} for {timeout_ms:.0f} ms "

@@ -121,6 +121,7 @@ class ProgressTimeout:
             progress.timeout_ms,
             last_error,
             self._why_slow(),
+            cut_short=self._session.last_was_cut_short,
         ) from last_error
 
     @property

@@ -98,6 +98,7 @@ class FetchSession:
 
     Attributes:
         last_error: why something failed last, since `begin`.
+        last_was_cut_short: whether only the caller's time ended that.
         throttle: for how long brokers throttle the client.
 
     Source: KIP-74, KIP-219, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951; Java `Fetcher`.
@@ -137,6 +138,7 @@ class FetchSession:
         # A response that took longer is large for its link.
         self._slow_s = (options.request_timeout_ms + fetch.max_wait_ms) / 3_000
         self.last_error: ConnectorError | None = None
+        self.last_was_cut_short = False
         self.throttle = Throttle()
 
     # What the caller wants
@@ -639,7 +641,8 @@ class FetchSession:
         if isinstance(step, LookAtSilent):
             # Not what the caller came for: the silent brokers may respond yet.
             self._silent = []
-            self.last_error = self.last_error or error
+            if self.last_error is None:
+                self.last_error, self.last_was_cut_short = error, cut_short
             return
         if isinstance(step, FetchEpochEnds):
             asked = [each.topic_partition for questions in step.questions.values() for each in questions]
@@ -668,7 +671,7 @@ class FetchSession:
             if error is None:
                 continue
             if self.last_error is None or not cut_short:
-                self._note(cursor, error)
+                self._note(cursor, error, cut_short=cut_short)
             action = cursor.decide(error).action
             if action is RetryAction.FAIL and not (self._fetch.outage_timeout_ms and may_be_outage(error)):
                 if error.condition == "UNKNOWN_TOPIC" and cursor.topic.planned is not None:
@@ -700,8 +703,8 @@ class FetchSession:
         cursor.fail(error)
         self._lost.append(cursor)
 
-    def _note(self, cursor: Cursor, error: ConnectorError) -> None:
-        self.last_error = error
+    def _note(self, cursor: Cursor, error: ConnectorError, *, cut_short: bool = False) -> None:
+        self.last_error, self.last_was_cut_short = error, cut_short
         cursor.note_failure(error)
 
     def _pause_together(self, cursors: Sequence[Cursor], now: float) -> None:

@@ -29,8 +29,8 @@ class Scene:
         options = ConnectionOptions((("b", 9092),))
         cursor = Cursor(OffsetRange(TopicPartition("t", 0), 0, 9), fetch, options, RecordSizes())
         session = SimpleNamespace(
-            active=[cursor], last_error=None, waits_for_records=True, forget_errors=lambda: True,
-            oldest_request_s=lambda _: in_flight_s, throttle=Throttle(),
+            active=[cursor], last_error=None, last_was_cut_short=False, waits_for_records=True,
+            forget_errors=lambda: True, oldest_request_s=lambda _: in_flight_s, throttle=Throttle(),
         )  # fmt: skip
         self.session = session
         self.timeout = ProgressTimeout(options, fetch, cast("FetchSession", session), self.clock, self.clock.sleep)
@@ -51,6 +51,24 @@ def test_broker_that_waits_for_records_as_long_as_it_may_is_no_outage() -> None:
     with pytest.raises(DeadlineError, match="FETCH_NO_PROGRESS"):
         scene.timeout.check(progress)
     assert scene.timeout.rest()
+
+
+@pytest.mark.parametrize(
+    ("cut_short", "hint"), [(False, "Look at the broker."), (True, "Look for an open transaction")]
+)
+def test_hint_of_a_failure_counts_unless_the_end_of_the_read_was_the_failure(cut_short: bool, hint: str) -> None:
+    """A broker that has nothing visible keeps its response until then; one that was silent before is its own matter."""
+    scene = Scene(in_flight_s=0.0)
+    scene.session.active[0].log = (0, 9, 0)
+    scene.session.last_error = DeadlineError(
+        "b:9092 is silent.", condition="X", hint="Look at the broker.", retriable=True
+    )
+    scene.session.last_was_cut_short = cut_short
+    progress = scene.timeout.begin()
+    scene.clock.now += 11
+    with pytest.raises(DeadlineError) as caught:
+        scene.timeout.check(progress)
+    assert caught.value.hint.startswith(hint)
 
 
 def test_bytes_that_arrive_start_the_time_again() -> None:
