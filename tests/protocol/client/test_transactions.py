@@ -68,6 +68,17 @@ def test_coordinator_that_has_moved_is_looked_up_and_asked_again(request_class: 
         assert asked == [0, 1]
 
 
+def test_coordinator_that_is_at_another_address_by_now_is_found_there() -> None:
+    with TcpCluster(2) as cluster, KafkaClient(cluster.options()) as client:
+        cluster.script(FindCoordinatorRequest, coordinator(1))
+        # Nothing listens there.
+        cluster.elsewhere[1] = ("127.0.0.1", 1)
+        client.fetch_metadata(())
+        del cluster.elsewhere[1]
+        TransactionalId(client, "sink", 60_000).fence()
+        assert [each.broker_id for each in cluster.requests(InitProducerIdRequest)] == [1]
+
+
 def test_end_is_sent_later_if_its_coordinator_could_not_be_reached_before() -> None:
     with TcpCluster(2) as cluster, KafkaClient(cluster.options()) as client:
         cluster.add_topic("t", partitions=1)

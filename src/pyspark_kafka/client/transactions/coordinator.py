@@ -40,6 +40,8 @@ class CoordinatorCalls:
         self._client = client
         self._find = find
         self.broker_id: int | None = None
+        # Whether the coordinator could not be reached where it was last heard to be.
+        self._was_unreachable = False
 
     def run(
         self,
@@ -65,12 +67,17 @@ class CoordinatorCalls:
             deadline = deadline.within(self._client.options.answer_timeout_ms)
             connection: Connection | None = None
             try:
+                if self._was_unreachable:
+                    # A broker that has started again may be at another address.
+                    self._client.fetch_metadata((), deadline)
+                    self._was_unreachable = False
                 if self.broker_id is None:
                     self.broker_id = self._find(deadline)
                 connection = self._client.connection_to(self.broker_id, deadline)
                 return attempt(connection, deadline)
             except ConnectorError as error:
                 is_lost = isinstance(error, (TransportError, DeadlineError))
+                self._was_unreachable = self._was_unreachable or (is_lost and connection is None)
                 if is_lost or (isinstance(error, BrokerError) and error.code in _MOVED):
                     self.broker_id = None
                 # Without a connection nothing was sent.
