@@ -10,6 +10,7 @@ from kit.brokers.requests import AskedBroker
 from kit.record_batches import TRANSACTIONAL, offsets, plain_batch, whole
 from kit.waiting import eventually
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
+from pyspark_kafka.client.transactions.group_positions import GroupPosition, GroupPositions
 from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
@@ -135,3 +136,17 @@ def test_late_write_of_a_transaction_that_its_owner_gave_up_is_refused(
     # The network has delayed it; the end of the transaction came first.
     assert write(broker, owner, given_up, topic, sequence=2) == INVALID_PRODUCER_EPOCH
     assert visible(broker, topic) == []
+
+
+def test_positions_of_a_group_count_once_their_transaction_is_committed(
+    broker: AskedBroker, owner: TransactionalId
+) -> None:
+    where = TopicPartition(broker.make_topic(), 0)
+    group = GroupPositions(broker.client, f"contract-{uuid.uuid4().hex}")
+    transaction = owner.fence()
+    for number, commit in ((3, True), (5, False)):
+        owner.join_group(transaction, group.group_id)
+        group.commit_within(transaction, {where: GroupPosition(number, "m")})
+        transaction = owner.end(transaction, commit=commit)
+        # Markers are written after EndTxn is answered, and brokers leave out a first position until then.
+        eventually(lambda: group.fetch() == {where: GroupPosition(3, "m")})

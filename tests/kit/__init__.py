@@ -39,6 +39,7 @@
 | a cluster that misbehaves between two bytes | `fakes/tcp_cluster.py` |
 | how that cluster answers without a script; scripts for fetches | `fakes/handlers/` |
 | to close, to be silent, or raw bytes instead of a response | `fakes/scripts.py` |
+| a response in which one field lies | `fakes/lies.py` |
 | responses about transactions for that cluster | `fakes/transactions.py` |
 | a cluster in memory, for producers | `fakes/memory_cluster.py` |
 | a cluster in memory, for fetches without sockets | `fakes/simulated_cluster.py` |

@@ -122,7 +122,10 @@ class PartitionLog:
         first = self.open_transactions.pop(producer_id, None)
         if first is not None and not commit:
             self.aborted.append((producer_id, first, base))
-        self.producers.setdefault(producer_id, Sequences()).epoch = epoch
+        known = self.producers.setdefault(producer_id, Sequences())
+        if epoch != known.epoch:
+            known.last.clear()
+            known.epoch = epoch
         self._store(base, 0, control_batch(base, producer_id, COMMIT if commit else ABORT, epoch=epoch))
 
     def _store(self, base: int, last_delta: int, data: bytes) -> None:

@@ -33,10 +33,12 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.producer import (
+    AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     InitProducerIdRequest,
     ProduceRequest,
+    TxnOffsetCommitRequest,
 )
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
@@ -64,9 +66,11 @@ REQUESTS = {
         ListTransactionsRequest,
         DescribeTransactionsRequest,
         InitProducerIdRequest,
+        AddOffsetsToTxnRequest,
         AddPartitionsToTxnRequest,
         EndTxnRequest,
         ProduceRequest,
+        TxnOffsetCommitRequest,
         OffsetCommitRequest,
         OffsetFetchRequest,
         SaslHandshakeRequest,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kit.fakes.handlers import HANDLERS
+from kit.fakes.lies import lie
 from kit.fakes.logs import record_batch
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.pool import close_clients
@@ -45,48 +45,6 @@ def cluster() -> Iterator[TcpCluster]:
         yield cluster
 
 
-def structures(response: Any) -> Iterator[Any]:
-    """Yield a response and all structures in it."""
-    yield response
-    for field in type(response)._struct.fields.values():
-        if field.is_struct_array():
-            for each in getattr(response, field.name, None) or ():
-                yield from structures(each)
-
-
-def lies_about(value: Any) -> list[Any]:
-    """Return other values for a field."""
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int):
-        return [each for each in (-1, 0, 1, value + 1, value ^ 4, 1 << 14) if each != value]
-    if isinstance(value, str):
-        return ["", "secret", value + "x", "a\nb"]
-    if isinstance(value, uuid.UUID):
-        return [uuid.UUID(int=0), uuid.UUID(int=value.int ^ 1)]
-    if isinstance(value, list):
-        return [[], value[1:], value[::-1], [*value, *value], [*value[:1], *value[:-1]]]
-    if isinstance(value, (bytes, memoryview)):
-        data = bytes(value)
-        return [b"", data[: len(data) // 2], data + data, data[len(data) // 4 :]]
-    return []
-
-
-def lie(response: Any, number: int) -> str | None:
-    """Change one field of a response, the lie with this number; return what was done, None behind the last lie."""
-    for structure in structures(response):
-        for field in type(structure)._struct.fields.values():
-            value = getattr(structure, field.name, None)
-            if (type(structure).__name__, field.name) in TRUTH:
-                continue
-            for other in lies_about(value):
-                if number == 0:
-                    setattr(structure, field.name, other)
-                    return f"{type(structure).__name__}.{field.name}: {value!r:.60} -> {other!r:.60}"
-                number -= 1
-    return None
-
-
 def read(cluster: TcpCluster) -> list[tuple[int, int, bytes]]:
     """Read the topic as a batch query does."""
     servers = ",".join(f"{host}:{port}" for host, port in cluster.bootstrap_servers)
@@ -116,7 +74,7 @@ def test_read_is_right_or_an_error_whatever_field_of_a_response_lies(
         def lying(request: Any, number: int = number, done: list[str | None] = done) -> Any:
             response = HANDLERS[request_class.name](cluster, request)
             if not done:
-                done.append(lie(response, number))
+                done.append(lie(response, number, TRUTH))
             return response
 
         cluster.script(request_class, lying)

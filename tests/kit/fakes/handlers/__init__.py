@@ -10,7 +10,14 @@ from kit.fakes.handlers.groups import offset_commit, offset_fetch
 from kit.fakes.handlers.list_offsets import list_offsets
 from kit.fakes.handlers.metadata import api_versions, metadata
 from kit.fakes.handlers.produce import produce
-from kit.fakes.handlers.transactions import add_partitions, end_transaction, find_coordinator, init_producer_id
+from kit.fakes.handlers.transactions import (
+    add_offsets,
+    add_partitions,
+    commit_offsets,
+    end_transaction,
+    find_coordinator,
+    init_producer_id,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from kit.fakes.tcp_cluster import TcpCluster
 
 HANDLERS: dict[str, Callable[[TcpCluster, Any], Any]] = {
+    "AddOffsetsToTxnRequest": add_offsets,
     "AddPartitionsToTxnRequest": add_partitions,
     "ApiVersionsRequest": api_versions,
     "DescribeConfigsRequest": topic_configs,
@@ -33,4 +41,5 @@ HANDLERS: dict[str, Callable[[TcpCluster, Any], Any]] = {
     # Unless a test says otherwise, leaders cannot tell.
     "OffsetForLeaderEpochRequest": lambda _, request: epoch_end(-1, -1)(request),
     "ProduceRequest": produce,
+    "TxnOffsetCommitRequest": commit_offsets,
 }

@@ -1,4 +1,4 @@
-"""InitProducerId, FindCoordinator, AddPartitionsToTxn and EndTxn: broker 0 is the coordinator of all."""
+"""Requests of transactions: broker 0 is the coordinator of all of them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.metadata import FindCoordinatorResponse
-from kafka.protocol.producer import AddPartitionsToTxnResponse, EndTxnResponse, InitProducerIdResponse
+from kafka.protocol.producer import (
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnResponse,
+    EndTxnResponse,
+    InitProducerIdResponse,
+    TxnOffsetCommitResponse,
+)
 
 if TYPE_CHECKING:
     from kit.fakes.tcp_cluster import TcpCluster
 
 UNKNOWN_TOPIC, INVALID_TXN_STATE, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED = 3, 48, 49, 90
 OPERATION_NOT_ATTEMPTED = 55
-# From this version on, the end of a transaction raises the epoch (KIP-890).
-END_THAT_RAISES = 5
+# From these versions on, the end of a transaction raises the epoch, and positions take their group in (KIP-890).
+END_THAT_RAISES, COMMIT_THAT_JOINS = 5, 5
 
 
 @dataclass
@@ -24,6 +30,8 @@ class Transaction:
     producer_id: int
     epoch: int = 0
     partitions: set[tuple[str, int]] = field(default_factory=set)
+    # Position and metadata of each partition, by group that has joined.
+    positions: dict[str, dict[tuple[str, int], tuple[int, str | None]]] = field(default_factory=dict)
 
 
 def init_producer_id(cluster: TcpCluster, request: Any) -> Any:
@@ -88,6 +96,37 @@ def add_partitions(cluster: TcpCluster, request: Any) -> Any:
     )
 
 
+def add_offsets(cluster: TcpCluster, request: Any) -> Any:
+    """Take a group into the transaction of its owner."""
+    code = _owner_error(cluster, request)
+    if not code:
+        cluster.transactions[request.transactional_id].positions.setdefault(request.group_id, {})
+    return AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=code)
+
+
+def commit_offsets(cluster: TcpCluster, request: Any) -> Any:
+    """Take positions that count when the transaction is committed; its group has joined."""
+    code = _owner_error(cluster, request)
+    transaction = cluster.transactions.get(request.transactional_id)
+    if not code and transaction is not None and request.version >= COMMIT_THAT_JOINS:
+        transaction.positions.setdefault(request.group_id, {})
+    if not code and (transaction is None or request.group_id not in transaction.positions):
+        code = INVALID_TXN_STATE
+    topic_class = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+    topics = []
+    for topic in request.topics:
+        entries = []
+        for each in topic.partitions:
+            if transaction is not None and not code:
+                key = (topic.name, each.partition_index)
+                transaction.positions[request.group_id][key] = (each.committed_offset, each.committed_metadata)
+            entries.append(
+                topic_class.TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            )
+        topics.append(topic_class(name=topic.name, partitions=entries))
+    return TxnOffsetCommitResponse(throttle_time_ms=0, topics=topics)
+
+
 def end_transaction(cluster: TcpCluster, request: Any) -> Any:
     """Write the control records; newer requests get the epoch of the next transaction."""
     code = _owner_error(cluster, request)
@@ -95,7 +134,7 @@ def end_transaction(cluster: TcpCluster, request: Any) -> Any:
     if not code:
         transaction = cluster.transactions[request.transactional_id]
         raises = request.version >= END_THAT_RAISES
-        if not transaction.partitions and (not raises or request.committed):
+        if not transaction.partitions and not transaction.positions and (not raises or request.committed):
             code = INVALID_TXN_STATE
         else:
             transaction.epoch += raises
@@ -115,4 +154,7 @@ def _end(cluster: TcpCluster, transaction: Transaction, *, commit: bool) -> None
     # Partitions that were deleted meanwhile get none.
     for key in sorted(transaction.partitions & cluster.logs.keys()):
         cluster.logs[key].end_transaction(transaction.producer_id, transaction.epoch, commit=commit)
+    for group, positions in transaction.positions.items() if commit else ():
+        cluster.groups[group].update(positions)
     transaction.partitions.clear()
+    transaction.positions.clear()
