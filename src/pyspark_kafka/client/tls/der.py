@@ -99,6 +99,6 @@ def max_iterations(data: bytes) -> int:
 
 def _begins_sequence(data: memoryview) -> bool:
     try:
-        return data[:2] == b"\x30\x80" or read_element(data)[0] == SEQUENCE
+        return bytes(data[:2]) == b"\x30\x80" or read_element(data)[0] == SEQUENCE
     except DerError:
         return False
