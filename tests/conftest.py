@@ -48,6 +48,8 @@ start_drivers_quickly()
 settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True)
 # Where the variable CI is set, new profiles inherit `derandomize` from Hypothesis' own.
 settings.register_profile("full", max_examples=300, deadline=None, derandomize=False, print_blob=True)
+# `full` for tests whose examples take long: each of theirs is a whole schema, of which a package has hundreds.
+settings.register_profile("full of whole schemas", settings.get_profile("full"), max_examples=60)
 # The option --hypothesis-profile takes precedence: Hypothesis applies it after this file.
 settings.load_profile("quick")
 

@@ -27,8 +27,9 @@ from pyspark_kafka.sink.driver import transactional
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 
-# Of one test; the profile decides.
+# Of one test; the profile decides, as for the properties of Hypothesis.
 SEEDS = settings().max_examples
+pytestmark = pytest.mark.property
 LIVES = 6
 # Of a call to the checkpoint.
 _OUTAGE = 0.03

@@ -20,8 +20,9 @@ from pyspark_kafka.continuous.state.version_files import PendingVersions
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 
-# Of one test; the profile decides.
+# Of one test; the profile decides, as for the properties of Hypothesis.
 SEEDS = settings().max_examples
+pytestmark = pytest.mark.property
 LIVES = 6
 _FOUND = "a count is wrong|written again, with other content|is missing|does not have|by a query without this state"
 

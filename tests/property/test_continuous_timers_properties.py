@@ -14,8 +14,9 @@ from kit.fakes.simulated_timers import TimedSimulation
 from pyspark_kafka.continuous.state.step_time import StepTime
 from pyspark_kafka.continuous.state.timers import timer_of
 
-# Of one test; the profile decides.
+# Of one test; the profile decides, as for the properties of Hypothesis.
 SEEDS = settings().max_examples
+pytestmark = pytest.mark.property
 LIVES = 6
 
 

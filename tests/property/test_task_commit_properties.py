@@ -15,8 +15,9 @@ from pyspark_kafka.sink.driver import task_commits
 from pyspark_kafka.sink.driver.task_commits import TaskCommits
 from pyspark_kafka.sink.task_transactions import TaskTransaction
 
-# Of one test; the profile decides.
+# Of one test; the profile decides, as for the properties of Hypothesis.
 SEEDS = settings().max_examples
+pytestmark = pytest.mark.property
 BATCHES = 6
 
 

@@ -35,6 +35,15 @@ def test_no_test_sets_what_the_profiles_decide() -> None:
     assert wrong == {}
 
 
+def test_tests_that_take_their_number_of_seeds_from_the_profile_are_properties() -> None:
+    """As plain tests they would have the time of a quick run for the seeds of a full one."""
+    sources = {path: path.read_text() for path in (REPO / "tests" / "property").rglob("test_*.py")}
+    by_profile = {path: text for path, text in sources.items() if "settings().max_examples" in text}
+    assert len(by_profile) > 3
+    plain = [path.name for path, text in by_profile.items() if "@given" not in text and "mark.property" not in text]
+    assert plain == []
+
+
 @pytest.mark.parametrize("decorator", ["@settings(max_examples=3)", "@hypothesis.settings(OTHER, deadline=None)"])
 def test_settings_of_a_test_are_found(decorator: str) -> None:
     assert settings_of(f"{decorator}\n@given(x)\ndef test(): ...") & DECIDED_BY_PROFILES

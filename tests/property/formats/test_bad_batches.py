@@ -72,6 +72,8 @@ def in_protobuf(value: bytes, random: Random) -> bytes:
     return random.choice((value + b"\x08", value + b"\0", value + b"\x12\x7f", value + b"\x12\x01\xff", b"\xff" * 20))
 
 
+# The profile decides how many seeds there are.
+pytestmark = pytest.mark.property
 FAULTS: dict[str, Callable[[bytes, Random], bytes]] = {"json": in_json, "avro": in_avro, "protobuf": in_protobuf}
 
 

@@ -26,6 +26,7 @@ from pyspark_kafka.formats.schemas import RegisteredSchema
 from pyspark_kafka.options import FormatOptions
 
 QUICK = settings.get_profile("quick").max_examples
+EXAMPLES = settings.get_profile("full of whole schemas" if settings().max_examples > QUICK else "quick")
 
 
 @cache
@@ -44,10 +45,12 @@ def chosen(package: str, examples: int) -> list[RealMessage]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
+@settings(
+    EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+)
 @given(data=st.data())
 def test_messages_of_real_schemas_are_read_and_written_as_google_has_them(package: str, data: st.DataObject) -> None:
-    message = data.draw(st.sampled_from(chosen(package, settings().max_examples)))
+    message = data.draw(st.sampled_from(chosen(package, EXAMPLES.max_examples)))
     made = class_of(message)
     if has_group(made.DESCRIPTOR):
         with pytest.raises(SchemaError, match="is a group of proto2"):
