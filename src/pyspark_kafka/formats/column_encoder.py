@@ -180,7 +180,7 @@ def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
             return plain, b""
         from pyspark_kafka.formats.json.schemas.schema_fit import JsonSchemaFit  # noqa: PLC0415 - as above
 
-        fit = JsonSchemaFit(column.schema.text, column.arrow_type, column.documents)
+        fit = JsonSchemaFit(column.schema.text, column.arrow_type, column.documents, column.schema.references)
         return _CheckedJsonEncoder(plain, fit), b""
     if column.schema is None:
         raise SchemaError(

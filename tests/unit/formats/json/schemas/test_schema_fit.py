@@ -13,7 +13,7 @@ from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.json.document_parts import JSON_TEXT
 from pyspark_kafka.formats.json.schemas.schema_fit import JsonSchemaFit
-from pyspark_kafka.formats.schemas import RegisteredSchema
+from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema
 
 ADDRESS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 SCHEMA = {
@@ -227,7 +227,40 @@ def test_rules_in_several_places_are_not_checked_in_one_of_them() -> None:
     fit(*fields, schema={**base, "allOf": [{"$ref": "#/definitions/base"}], "properties": {"b": {"type": "string"}}})
     with pytest.raises(SchemaError, match=r"Column 'b' .* no such property"):
         fit(*fields, schema={**beside, "$schema": "http://json-schema.org/draft-07/schema#"})
-    # An anchor, and a place in a part with an address of its own.
+
+
+def test_part_with_an_address_of_its_own_is_found_by_it() -> None:
+    fields = ("a", pa.int64()), ("b", pa.string())
     named = {"definitions": {"x": {"$anchor": "x", "$id": "y", "definitions": {"x": {"type": "string"}}}}}
-    for reference in ("#x", "#/definitions/x", "y#/definitions/x", "#/definitions/x/definitions/x"):
+    # The anchor belongs to the part, and the part itself has no type.
+    for reference in ("#x", "#/definitions/x"):
         fit(*fields, schema={**named, "properties": {"a": {"$ref": reference}, "b": {"type": "string"}}})
+    for reference in ("y#/definitions/x", "#/definitions/x/definitions/x"):
+        with pytest.raises(SchemaError, match="Column 'a' has the type int64"):
+            fit(*fields, schema={**named, "properties": {"a": {"$ref": reference}, "b": {"type": "string"}}})
+
+
+def test_nulls_behind_a_reference_to_another_document_are_judged_by_it() -> None:
+    """A required member that takes null is written as null there too."""
+    other = {"$defs": {"part": {"properties": {"spec": {"$ref": "#/$defs/spec"}}, "required": ["spec"]}}}
+    other["$defs"]["spec"] = {"type": ["object", "null"], "properties": {"a": {"type": "integer"}}}
+    schema = {"properties": {"items": {"items": {"$ref": "shared.json#/$defs/part"}}}}
+    spec = pa.struct([("a", pa.int64())])
+    kind = pa.struct([("items", pa.list_(pa.struct([("spec", spec)])))])
+    references = (NamedSchema("shared.json", json.dumps(other)),)
+    column = ColumnFormat("json", "none", kind, RegisteredSchema("JSON", json.dumps(schema), references))
+    written = ColumnEncoder(column).encode(pa.array([{"items": [{"spec": None}, {"spec": {"a": None}}]}], kind))
+    assert written.to_pylist() == [b'{"items":[{"spec":null},{"spec":{}}]}']
+    other["$defs"]["spec"]["type"] = "object"
+    rules = JsonSchemaFit(json.dumps(schema), kind, None, [NamedSchema("shared.json", json.dumps(other))])
+    with pytest.raises(RecordError, match=r"items\[\]\.spec"):
+        rules.check_nulls(pa.array([{"items": [{"spec": None}]}], kind))
+
+
+def test_types_behind_a_reference_to_another_document_are_compared() -> None:
+    other = [NamedSchema("shared.json", '{"$id": "https://x.example/shared.json", "type": "string"}')]
+    for reference in ("shared.json", "https://x.example/shared.json"):
+        schema = json.dumps({"properties": {"a": {"$ref": reference}}})
+        JsonSchemaFit(schema, pa.struct([("a", pa.string())]), None, other)
+        with pytest.raises(SchemaError, match="Column 'a' has the type int64"):
+            JsonSchemaFit(schema, pa.struct([("a", pa.int64())]), None, other)
