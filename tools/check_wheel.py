@@ -28,14 +28,14 @@ SUFFIXES = ("py", "typed", "sha256", "html")
 # The sizes in docs/install.md, with a fifth of room.
 MAX_BYTES = {"pure": 1_800_000, "compiled": 2_700_000}
 USE = """
-import importlib, pathlib, sys
+import pathlib, sys
 import pyspark_kafka
-from pyspark_kafka import DefaultSource
+from pyspark_kafka import DefaultSource, compiled
 from pyspark_kafka.testing.jars import DEFAULT_VERSION, pinned_checksums
 
 place = pathlib.Path(sys.argv[1])
 kernels = [
-    importlib.import_module(".".join(path.relative_to(place).with_suffix("").parts))
+    compiled.load_module(".".join(path.parent.relative_to(place).parts), path.stem)
     for path in place.glob("pyspark_kafka/**/_kernel*.py")
 ]
 for module in (pyspark_kafka, *kernels):

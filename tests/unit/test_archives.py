@@ -14,9 +14,10 @@ from pyspark_kafka import compiled
 def test_kernel_in_an_archive_is_loaded_as_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with zipfile.ZipFile(tmp_path / "shipped.zip", "w") as file:
         file.writestr("shipped_kernel/__init__.py", "")
-        file.writestr("shipped_kernel/_kernel_read.py", "NAME = 'read'\n")
+        file.writestr("shipped_kernel/_kernel_read.py", "import cython\nNAME = 'read'\n")
         file.writestr("shipped_kernel/_kernel_write.py", "NAME = 'write'\n")
     monkeypatch.syspath_prepend(str(tmp_path / "shipped.zip"))
+    monkeypatch.setitem(sys.modules, "cython", None)
     try:
         kernel = compiled.load_kernel("shipped_kernel")
         assert (kernel.reading.NAME, kernel.writing.NAME, kernel.compiled) == ("read", "write", False)
