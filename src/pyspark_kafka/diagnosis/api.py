@@ -14,6 +14,7 @@ from pyspark_kafka.diagnosis.steps.packages import judge_own_packages
 from pyspark_kafka.diagnosis.worker import judge_worker
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.operations.settings import resolve_settings
+from pyspark_kafka.spark.processes.required_version import require_pyspark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -129,6 +130,7 @@ def _split_coordinator(options: Mapping[str, Any]) -> tuple[dict[str, Any], tupl
 
 
 def _own_session() -> Any:
+    require_pyspark()
     from pyspark.sql import SparkSession  # noqa: PLC0415 - a check without workers needs no PySpark
 
     return SparkSession.builder.getOrCreate()

@@ -104,6 +104,9 @@ def _session(
         pairs.append((name, value))
 
     def make() -> Any:
+        from pyspark_kafka.spark.processes.required_version import require_pyspark  # noqa: PLC0415 - as below
+
+        require_pyspark()
         from pyspark.sql import SparkSession  # noqa: PLC0415 - a check without workers needs no PySpark
 
         if remote is None:

@@ -6,11 +6,14 @@ import importlib.util
 import json
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.diagnosis.findings import Finding, FindingStatus
+from pyspark_kafka.errors import MissingDependencyError, SetupError
+from pyspark_kafka.spark.processes.required_version import pyspark_version, require_pyspark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ConnectionOptions
 
 # By the names of their distributions.
-PACKAGES = ("pyspark-kafka", "pyspark", "pyarrow", "numpy", "pandas", "kafka-python", "cramjam", "crc32c")
+PACKAGES = ("pyspark-kafka", "pyspark", "pyarrow", "numpy", "kafka-python", "cramjam", "crc32c")
 # What a worker must have in the driver's version: classes of these are pickled from one to the other.
 _SAME = ("pyspark-kafka", "pyspark")
 
@@ -42,6 +45,7 @@ def judge_own_packages(connection: ConnectionOptions | None) -> Iterator[Finding
     """Judge the packages of this process, and the packages that the options need."""
     here = describe_python(PACKAGES)
     yield judge_packages(here)
+    yield from judge_pyspark(_installed(("pyspark", "pyspark-client")))
     if connection is not None:
         yield from judge_extras(connection)
 
@@ -49,6 +53,8 @@ def judge_own_packages(connection: ConnectionOptions | None) -> Iterator[Finding
 def describe_python(packages: tuple[str, ...]) -> dict[str, Any]:
     """Return this Python and the versions of packages, as values for JSON; None for one that is not installed."""
     told: dict[str, Any] = json.loads(packages_probe(packages)(None))
+    if "pyspark" in packages:
+        told["packages"]["pyspark"] = pyspark_version()
     return told
 
 
@@ -71,6 +77,9 @@ def packages_probe(packages: tuple[str, ...]) -> Callable[[object], str]:
                 versions[name] = installed.version(name)
             except installed.PackageNotFoundError:
                 versions[name] = None
+        if "pyspark" in versions and "pyspark" in sys.modules:
+            # Platforms have it without pip's metadata, or as another distribution.
+            versions["pyspark"] = sys.modules["pyspark"].__version__
         told = {"python": platform.python_version(), "executable": sys.executable, "packages": versions}
         return json.dumps({**told, "host": socket.gethostname()})
 
@@ -111,7 +120,7 @@ def judge_packages(here: Mapping[str, Any]) -> Finding:
     """Judge the packages of the driver's process. Pure, except for the variant of the codec."""
     from pyspark_kafka.records import codec_info  # noqa: PLC0415 - loads the codec
 
-    missing = [name for name, version in here["packages"].items() if version is None]
+    missing = [name for name, version in here["packages"].items() if version is None and name != "pyspark"]
     facts = dict(here)
     named = ", ".join(f"{name} {version}" for name, version in here["packages"].items() if version and name in _SHOWN)
     text = f"Python {here['python']}, {named}."
@@ -137,6 +146,39 @@ def judge_packages(here: Mapping[str, Any]) -> Finding:
 
 
 _SHOWN = ("pyspark-kafka", "pyspark", "pyarrow")
+
+
+def judge_pyspark(installed: Mapping[str, str]) -> Iterator[Finding]:
+    """Judge the PySpark of this process; that there is none is no fault, for a look at Kafka needs none.
+
+    Args:
+        installed: the versions of the distributions that have its files.
+    """
+    try:
+        require_pyspark()
+    except MissingDependencyError as error:
+        text = "There is no PySpark in this Python: commands and read_arrow work without it, queries do not."
+        yield Finding("packages", FindingStatus.OK, text, error.hint or "")
+    except SetupError as error:
+        yield Finding("packages", FindingStatus.FAILED, error.message, error.hint or "")
+    if len(installed) > 1:
+        named = " and ".join(f"{name} {version}" for name, version in installed.items())
+        yield Finding(
+            "packages",
+            FindingStatus.WARNING,
+            f"{named} are both installed: they have the same files, and the later installation has replaced them.",
+            f"Uninstall both, then install the needed one again: {sys.executable} -m pip uninstall "
+            f"{' '.join(installed)}.",
+            dict(installed),
+        )
+
+
+def _installed(names: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in names:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def judge_extras(connection: ConnectionOptions) -> Iterator[Finding]:
@@ -186,7 +228,7 @@ def compare_packages(driver: Mapping[str, Any], worker: Mapping[str, Any]) -> li
                 "Set PYSPARK_PYTHON to a Python of the driver's version on all workers.",
             )
         )
-    missing = [name for name in driver["packages"] if worker["packages"].get(name) is None]
+    missing = [name for name, ours in driver["packages"].items() if ours and worker["packages"].get(name) is None]
     if missing:
         pinned = " ".join(f"{name}=={driver['packages'][name]}" for name in missing)
         found.append(
@@ -201,7 +243,7 @@ def compare_packages(driver: Mapping[str, Any], worker: Mapping[str, Any]) -> li
         )
     for name, ours in driver["packages"].items():
         theirs = worker["packages"].get(name)
-        if theirs not in (None, ours):
+        if ours is not None and theirs not in (None, ours):
             status = FindingStatus.FAILED if name in _SAME else FindingStatus.WARNING
             remedy = f"Install {name}=={ours} into {worker['executable']} on all workers, or {theirs} on the driver."
             found.append((status, f"{name} is {theirs} there and {ours} on the driver.", remedy))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import sys
 from importlib import metadata
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyspark
 import pytest
 
 from pyspark_kafka.diagnosis import FindingStatus
@@ -18,6 +21,8 @@ from pyspark_kafka.diagnosis.steps.packages import (
     extras_of,
     installed_extras,
     judge_packages,
+    judge_pyspark,
+    packages_probe,
 )
 from pyspark_kafka.options import CertificateStore, ConnectionOptions, KerberosLogin, ReferredLogin, Secret, TlsOptions
 
@@ -67,6 +72,45 @@ def test_another_python_is_a_failure_and_another_patch_of_it_is_not() -> None:
     ((status, text, remedy),) = compare_packages(python("3.12.0"), python("3.11.9"))
     assert (status, text) == (FindingStatus.FAILED, "Python is 3.11.9 there and 3.12.0 on the driver.")
     assert "PYSPARK_PYTHON" in remedy
+
+
+def test_worker_lacks_nothing_that_the_driver_lacks_too() -> None:
+    assert compare_packages(python(pyspark=None), python(pyspark=None)) == []
+    assert compare_packages(python(pyspark=None), python()) == []
+
+
+def test_worker_is_described_with_the_pyspark_that_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "4.0.2-amzn-0")
+    assert json.loads(packages_probe(PACKAGES)(None))["packages"]["pyspark"] == "4.0.2-amzn-0"
+
+
+def test_missing_pyspark_is_information_and_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert judge_packages(python(pyspark=None)).status in (FindingStatus.OK, FindingStatus.WARNING)
+    assert list(judge_pyspark({"pyspark": "4.3.0"})) == []
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    (found,) = judge_pyspark({})
+    assert found.status is FindingStatus.OK
+    assert found.text == "There is no PySpark in this Python: commands and read_arrow work without it, queries do not."
+    assert 'pip install "pyspark-kafka[spark]"' in found.remedy
+
+
+def test_pyspark_that_is_too_old_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    (tmp_path / "pyspark" / "version.py").write_text("__version__ = '3.5.7'\n")
+    monkeypatch.delitem(sys.modules, "pyspark")
+    monkeypatch.syspath_prepend(tmp_path)
+    (found,) = judge_pyspark({"pyspark": "3.5.7"})
+    assert found.status is FindingStatus.FAILED
+    assert found.text.startswith("PySpark 3.5.7 is here, and PySpark 4.0 or newer is needed")
+    assert "Spark 4.0, 4.1, 4.2 or 4.3" in found.remedy
+
+
+def test_two_distributions_with_the_same_files_are_a_warning() -> None:
+    (found,) = judge_pyspark({"pyspark": "4.3.0", "pyspark-client": "4.2.0"})
+    assert found.status is FindingStatus.WARNING
+    assert found.text.startswith("pyspark 4.3.0 and pyspark-client 4.2.0 are both installed")
+    assert found.remedy.endswith("-m pip uninstall pyspark pyspark-client.")
 
 
 def test_options_name_the_packages_that_they_need() -> None:
