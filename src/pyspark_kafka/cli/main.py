@@ -58,13 +58,14 @@ def version() -> None:
     """Print the version, the active record codec, and a warning if Spark's Python lacks this package."""
     from pyspark_kafka.records import codec_info  # noqa: PLC0415 - loads the codec only where it is asked for
     from pyspark_kafka.spark.processes.python_choice import describe_pythons, hint, lacks_package  # noqa: PLC0415
+    from pyspark_kafka.spark.processes.required_version import pyspark_version  # noqa: PLC0415
 
     codec = codec_info()
     console = prose_console()
     console.print(
         f"pyspark-kafka {__version__}, record codec {'compiled' if codec.compiled else 'not compiled'}. {codec.hint}"
     )
-    if lacks_package():
+    if pyspark_version() is not None and lacks_package():
         console.print(
             f"The Python that Spark starts does not have this package. {describe_pythons()}. {hint()}",
             style="yellow",
@@ -87,8 +88,10 @@ def demo(
 ) -> None:
     """Start a real Kafka, stream orders through Spark on it, check the result, and remove everything."""
     from pyspark_kafka.cli.common.heartbeat import Step  # noqa: PLC0415
+    from pyspark_kafka.spark.processes.required_version import require_pyspark  # noqa: PLC0415
     from pyspark_kafka.testing import ensure_java_for_spark  # noqa: PLC0415
 
+    require_pyspark()
     # Lines are left whole: the terminal breaks them where they are shown, not where they are copied.
     console = Console(soft_wrap=True)
     ensure_java_for_spark()

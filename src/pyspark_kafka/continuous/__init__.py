@@ -40,6 +40,9 @@ def read(spark: SparkSession) -> ContinuousReader:
         spark: the session, classic or Spark Connect, whose executors run the query.
     """
     # Tasks import modules of this package, and need no builder.
+    from pyspark_kafka.spark.processes.required_version import require_pyspark  # noqa: PLC0415 - see above
+
+    require_pyspark()
     from pyspark_kafka.continuous.query.builder import ContinuousReader  # noqa: PLC0415 - see above
 
     return ContinuousReader(spark)
@@ -56,6 +59,9 @@ def show(query: ContinuousQuery, console: Console | None = None) -> ProgressLine
 
     Returns:
         What shows the query; its `stop()` ends that and not the query.
+
+    Raises:
+        MissingDependencyError: rich is not installed, which the extra `cli` has.
     """
     from pyspark_kafka.continuous.query import terminal  # noqa: PLC0415 - see above
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.errors import MissingDependencyError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -123,7 +125,17 @@ def show(query: ContinuousQuery, console: Console | None = None) -> ProgressLine
     Args:
         query: the result of `start()`.
         console: where to show it; standard error if None.
+
+    Raises:
+        MissingDependencyError: rich is not installed.
     """
-    from rich.console import Console  # noqa: PLC0415 - few programs show a query
+    try:
+        from rich.console import Console  # noqa: PLC0415 - few programs show a query
+    except ModuleNotFoundError:
+        raise MissingDependencyError(
+            "continuous.show needs the package 'rich', which is not installed. The query is not shown; it continues.",
+            condition="SHOW_PACKAGE_MISSING",
+            hint='Run pip install "pyspark-kafka[cli]" where this program runs.',
+        ) from None
 
     return ProgressLine(query, console or Console(stderr=True)).start()

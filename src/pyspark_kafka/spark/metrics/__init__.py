@@ -3,3 +3,8 @@
 Entry point: `listener.listen`; users import it from `pyspark_kafka.metrics`. Runs on the driver, or in the client of
 Spark Connect. Invariant: a progress event that cannot be read is logged and disturbs no query.
 """
+
+from pyspark_kafka.spark.processes.required_version import require_pyspark
+
+# Users import this room without the package's own names, which ask for PySpark.
+require_pyspark()

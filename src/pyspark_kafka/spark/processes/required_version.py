@@ -32,7 +32,7 @@ def require_pyspark() -> None:
         raise MissingDependencyError(
             "PySpark is not installed in this Python. Nothing was read or written.",
             condition="PYSPARK_MISSING",
-            hint='Install it with pip install "pyspark-kafka[spark]"; on a platform, use the Python that has its own.',
+            hint='Run pip install "pyspark-kafka[spark]"; on a platform, use the Python that has its own PySpark.',
         )
     found = _read_version()
     if found is None or (int(found[2]), int(found[3])) >= _OLDEST:

@@ -4,3 +4,8 @@ Entry points: `values.decode_udf`, `values.encode_udf`, which `pyspark_kafka.for
 
 Invariant: what a value becomes is decided in `typed/`; here are PySpark's functions around it.
 """
+
+from pyspark_kafka.spark.processes.required_version import require_pyspark
+
+# Users import this room without the package's own names, which ask for PySpark.
+require_pyspark()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import threading
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.console import Console
 from kit.waiting import PATIENCE_S
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.query.terminal import ProgressLine
+from pyspark_kafka.errors import MissingDependencyError
 
 ID = "8c0e2b1e-0000-4000-8000-000000000001"
 
@@ -129,3 +131,12 @@ def test_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "ended before its first epoch" in captured.err
+
+
+def test_query_is_not_shown_without_the_package_that_draws_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    query: Any = object()
+    with pytest.raises(MissingDependencyError, match="needs the package 'rich'") as caught:
+        continuous.show(query)
+    assert caught.value.condition == "SHOW_PACKAGE_MISSING"
+    assert caught.value.hint == 'Run pip install "pyspark-kafka[cli]" where this program runs.'
