@@ -59,7 +59,10 @@ class QueryEvents:
         """Tell that the query was started; listeners have heard it when this returns."""
         from pyspark.sql.streaming.listener import QueryStartedEvent  # noqa: PLC0415 - on the driver, once
 
-        self._bus.call(QueryStartedEvent(*self._ids, self._names.name, _now(), set()), self._session)
+        # PySpark 4.0 has no tags of jobs; a report without them fits each version.
+        ids = {"id": self._names.id, "runId": self._names.run_id}
+        event = QueryStartedEvent.fromJson({**ids, "name": self._names.name, "timestamp": _now()})
+        self._bus.call(event, self._session)
 
     def progressed(self, progress: Callable[[], StreamingQueryProgress]) -> None:
         """Tell that an epoch was committed.

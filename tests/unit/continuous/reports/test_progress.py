@@ -118,7 +118,9 @@ def test_lag_that_is_not_known_is_left_out() -> None:
     add(log, report(0, read=1))
     progress = log.last
     assert progress is not None
-    assert (progress.sources[0].latestOffset, progress.sources[0].metrics) == ("null", {})
+    # As PySpark shows it: "None" before 4.2.
+    assert progress.sources[0].latestOffset in {"null", "None"}
+    assert progress.sources[0].metrics == {}
 
 
 def test_source_that_fails_to_say_its_lag_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:

@@ -160,7 +160,8 @@ def test_line_of_a_batch_that_read_all_it_saw_names_no_lag(
 
 
 def started(query: str = QUERY, run: str = RUN) -> QueryStartedEvent:
-    return QueryStartedEvent(uuid.UUID(query), uuid.UUID(run), "orders", "2026-01-01T00:00:00.000Z", set())
+    report = {"id": query, "runId": run, "name": "orders", "timestamp": "2026-01-01T00:00:00.000Z"}
+    return QueryStartedEvent.fromJson(report)
 
 
 def test_query_that_fails_in_its_first_batch_is_heard_of(listener: MetricsListener, store: MetricsStore) -> None:

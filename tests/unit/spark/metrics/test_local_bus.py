@@ -63,6 +63,10 @@ class Notes(StreamingQueryListener):
         self.note(f"terminated {event.exception}")
 
 
+def started(name: str | None) -> QueryStartedEvent:
+    return QueryStartedEvent.fromJson({"id": str(QUERY), "runId": str(RUN), "name": name, "timestamp": "now"})
+
+
 def progress(number: int) -> QueryProgressEvent:
     made: Any = number
     return QueryProgressEvent(made)
@@ -71,7 +75,7 @@ def progress(number: int) -> QueryProgressEvent:
 def test_listener_gets_each_kind_of_event_in_order() -> None:
     bus, notes = LocalListenerBus(), Notes()
     bus.add(notes)
-    bus.call(QueryStartedEvent(QUERY, RUN, "orders", "now", set()))
+    bus.call(started("orders"))
     assert notes.heard == ["started orders"]
     assert notes.threads == {threading.current_thread().name}
     bus.post(progress(1))
@@ -106,7 +110,7 @@ def test_listener_that_raises_is_logged_and_the_others_hear(caplog: pytest.LogCa
     bus, broken, notes = LocalListenerBus(), Broken(), Notes()
     bus.add(broken)
     bus.add(notes)
-    bus.call(QueryStartedEvent(QUERY, RUN, None, "now", set()))
+    bus.call(started(None))
     bus.post(progress(1))
     bus.post(progress(2))
     for each in (broken, notes):
