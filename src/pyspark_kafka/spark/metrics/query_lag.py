@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.operations.lag.positions import LagPositions, merge_positions
+from pyspark_kafka.spark.metrics.values import offset_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,8 +46,7 @@ def progress_positions(sources: Any) -> dict[TopicPartition, int]:
     """
     offsets = []
     for source in sources:
-        end = source["endOffset"]
         # Of another source, or nothing is known yet, it is not an offset of Kafka's.
         with suppress(CheckpointError):
-            offsets.append(KafkaSourceOffset.from_json(json.dumps(end) if isinstance(end, dict) else str(end)))
+            offsets.append(KafkaSourceOffset.from_json(offset_text(source["endOffset"])))
     return merge_positions(offsets)

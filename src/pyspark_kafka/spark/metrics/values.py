@@ -5,9 +5,10 @@ PySpark does not ask a Python source for metrics, so they are computed from the 
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.offsets import KafkaSourceOffset
@@ -206,9 +207,18 @@ def _is_unknown(offset: str | None) -> bool:
     return offset in (None, "null", "None")
 
 
+def offset_text(offset: Any) -> str:
+    """Return an offset of a progress event as JSON.
+
+    PySpark 4.0 and 4.1 show one as Python shows a dictionary, Spark's classic API as the dictionary.
+    """
+    # No name of a topic has a quote.
+    return json.dumps(offset) if isinstance(offset, dict) else str(offset).replace("'", '"')
+
+
 def _is_kafka(offset: str) -> bool:
     try:
-        return bool(KafkaSourceOffset.from_json(offset).partitions)
+        return bool(KafkaSourceOffset.from_json(offset_text(offset)).partitions)
     except CheckpointError:
         return False
 
@@ -217,8 +227,8 @@ def _source_metrics(index: int, source: SourceProgress) -> SourceMetrics | None:
     if not source.description.startswith((_PYTHON_STREAM, _CONTINUOUS)):
         return None
     try:
-        end = KafkaSourceOffset.from_json(source.endOffset)
-        latest = KafkaSourceOffset.from_json(source.latestOffset)
+        end = KafkaSourceOffset.from_json(offset_text(source.endOffset))
+        latest = KafkaSourceOffset.from_json(offset_text(source.latestOffset))
     except CheckpointError:
         # Of another Python source, or nothing is known yet: "null", or "None" from classic Spark.
         return None
