@@ -22,6 +22,10 @@ SPARK :=
 atheris := atheris>=3; sys_platform == "linux" and platform_machine == "x86_64" and python_version >= "3.11" and python_version < "3.15"
 # One release, not 4.2.*: the JVM connector's jars are for that one only.
 pyspark42_venv = $(prepare) .venv-pyspark42 --group test --with 'pyspark==4.2.0'
+spark_venv = case '$(SPARK)' in 4.[0-9]) ;; *) echo 'make: set SPARK to a version such as 4.0' >&2; exit 2;; esac; \
+	$(prepare) .venv-spark$(SPARK) --group test --with 'pyspark==$(SPARK).*'
+# What differs between versions of PySpark shows here; tests/kit/fixtures/spark_versions.py has what fails.
+spark_tests = tests/unit/spark tests/unit/continuous/reports $(addprefix tests/integration/spark/test_,versions.py micro_batch.py sink.py connect.py)
 # setuptools: run_asan.py builds the kernel outside of pip; as in [build-system].
 fuzz_venv = $(prepare) .venv-fuzz --group test --with '$(atheris)' --with 'setuptools>=77'
 
@@ -139,11 +143,10 @@ test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(call before_tests,.venv-pyspark42)
 	@$(call pytest,.venv-pyspark42,-m 'not long and not kerberos and not site and not yarn')
 
-test-spark:  ## Test sources and sinks with another PySpark: SPARK=4.0, 4.1 or 4.2
-	@case '$(SPARK)' in 4.[0-9]) ;; *) echo 'make test-spark: set SPARK to a version such as 4.0' >&2; exit 2;; esac
-	@$(prepare) .venv-spark$(SPARK) --group test --with 'pyspark==$(SPARK).*'
+test-spark:  ## Test sources, sinks and queries with another PySpark: SPARK=4.0, 4.1 or 4.2
+	@$(spark_venv)
 	@$(call before_tests,.venv-spark$(SPARK))
-	@$(call pytest,.venv-spark$(SPARK),tests/unit/spark/test_*readers.py tests/unit/spark/test_compat.py tests/unit/spark/test_writers.py tests/unit/spark/processes/test_required_version.py tests/integration/spark/test_versions.py)
+	@$(call pytest,.venv-spark$(SPARK),$(spark_tests))
 
 test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_JARS=directory has its jars
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }

@@ -30,6 +30,7 @@ pytest_plugins = (
     "kit.fixtures.registry",
     "kit.fixtures.secured_broker",
     "kit.fixtures.spark",
+    "kit.fixtures.spark_versions",
     "kit.fixtures.temporary",
     "kit.fixtures.threads",
     "kit.fixtures.waits",

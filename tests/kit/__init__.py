@@ -8,6 +8,7 @@
 | brokers of each version where a user has the rights that the test sets | `fixtures/guarded.py` |
 | a Kerberos realm and its broker | `fixtures/kerberos.py` |
 | a Spark session, a Spark Connect server, modules for them | `fixtures/spark.py` |
+| what tests of some versions of PySpark must fail, and why | `fixtures/spark_versions.py` |
 | a real schema registry, Apicurio's | `fixtures/apicurio.py` |
 | Kafka's own command line tools | `fixtures/kafka_tools.py` |
 | HDFS | `fixtures/hdfs.py` |

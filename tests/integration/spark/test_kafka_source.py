@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import datasource as spark_limits
 
 import pyspark_kafka
 from kit.fixtures.broker import TopicMaker
@@ -19,6 +18,7 @@ from pyspark_kafka import KafkaMicroBatchStream, KafkaSource
 from pyspark_kafka.connector import ReadAllAvailable, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError, PlanningError
 from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.spark.compat import spark_limits
 from pyspark_kafka.testing import EmbeddedKafka
 
 MakeSource = Callable[..., KafkaSource]
@@ -162,10 +162,16 @@ def test_limits_are_those_of_the_options_or_of_the_call(
     # The last is where it stands: there is nothing more.
     assert ends == [offset(topic, 4), offset(topic, 8), offset(topic, 10), offset(topic, 10)]
     assert kafka_source.latestOffset(None, ReadMaxRows(7)) == offset(topic, 7)
-    assert kafka_source.latestOffset(None, spark_limits.ReadMaxRows(7)) == offset(topic, 7)
     assert kafka_source.latestOffset(None, ReadAllAvailable()) == offset(topic, 10)
-    assert kafka_source.latestOffset(offset(topic, 8), spark_limits.ReadAllAvailable()) == offset(topic, 10)
     assert kafka_source.reportLatestOffset() == offset(topic, 10)
+
+
+def test_limits_of_spark_are_taken_as_well(source: MakeSource, make_topic: TopicMaker, bootstrap_servers: str) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, records(0, 10))
+    kafka_source = source(topic)
+    assert kafka_source.latestOffset(None, spark_limits.ReadMaxRows(7)) == offset(topic, 7)
+    assert kafka_source.latestOffset(offset(topic, 8), spark_limits.ReadAllAvailable()) == offset(topic, 10)
 
 
 def test_the_newest_offset_is_unknown_before_it_was_looked_up(source: MakeSource, make_topic: TopicMaker) -> None:

@@ -15,10 +15,7 @@ from pyspark_kafka.connector import (
 from pyspark_kafka.errors import CapabilityError
 from pyspark_kafka.spark.compat import arrow_udf, from_spark_limit, spark_limits, to_spark_limit
 
-needs_limits = pytest.mark.skipif(spark_limits is None, reason="PySpark has no read limits before 4.2")
 
-
-@needs_limits
 def test_limits_keep_their_meaning_both_ways() -> None:
     assert from_spark_limit(spark_limits.ReadAllAvailable()) == ReadAllAvailable()
     assert from_spark_limit(to_spark_limit(ReadMaxRows(9))) == ReadMaxRows(9)
@@ -26,7 +23,6 @@ def test_limits_keep_their_meaning_both_ways() -> None:
     assert isinstance(to_spark_limit(ReadAllAvailable()), spark_limits.ReadAllAvailable)
 
 
-@needs_limits
 def test_limits_that_are_unknown_are_refused() -> None:
     class Foreign(spark_limits.ReadLimit):  # type: ignore[misc]
         pass

@@ -27,15 +27,12 @@ from pyspark_kafka.spark.data_source import KafkaDataSource
 from pyspark_kafka.spark.readers import SparkPartition
 from pyspark_kafka.spark.stream_readers import StartlessStreamReader, StreamReaderAdapter, stream_reader
 
-needs_limits = pytest.mark.skipif(spark_limits is None, reason="PySpark has no read limits before 4.2")
-
 
 @pytest.fixture(autouse=True)
 def _no_events() -> None:
     EVENTS.clear()
 
 
-@needs_limits
 def test_executors_get_the_factory_alone_of_a_stream_reader() -> None:
     adapter = StreamReaderAdapter(NumberStream())
     planned = adapter.partitions({"t": {"0": 3}}, {"t": {"0": 9}})
@@ -48,7 +45,6 @@ def test_executors_get_the_factory_alone_of_a_stream_reader() -> None:
     copy.stop()
 
 
-@needs_limits
 def test_a_stream_is_asked_in_its_own_values_and_answers_in_sparks() -> None:
     stream = NumberStream()
     adapter = StreamReaderAdapter(stream)
@@ -71,7 +67,6 @@ def test_a_stream_is_asked_in_its_own_values_and_answers_in_sparks() -> None:
     ]
 
 
-@needs_limits
 def test_stream_that_goes_backwards_is_refused() -> None:
     adapter = StreamReaderAdapter(NumberStream())
     text = r'NumberStream.latestOffset\(\) must not go backwards: it returned \{"t": \{"0": 9\}\} after .*10.*Nothing'
@@ -79,7 +74,6 @@ def test_stream_that_goes_backwards_is_refused() -> None:
         adapter.latestOffset({"t": {"0": 10}}, spark_limits.ReadAllAvailable())
 
 
-@needs_limits
 @pytest.mark.parametrize(
     "default",
     [
@@ -106,7 +100,6 @@ def test_a_sources_own_limit_comes_back_whole_through_sparks_wire(default: ReadL
     assert stream.asked == [(Position(1), default), (Position(1), ReadAllAvailable())]
 
 
-@needs_limits
 def test_a_stream_reader_that_cannot_be_built_raises_the_reason_at_its_first_call() -> None:
     source = KafkaDataSource({"kafka.bootstrap.servers": "not-asked:9092", "subscribe": "t", "endingOffsets": "latest"})
     reader = source.streamReader(source.schema())

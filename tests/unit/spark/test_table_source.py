@@ -179,8 +179,8 @@ def test_notes_of_a_stream_are_logged_at_its_first_planning_call(
         reader = source.streamReader(source.schema())
         told = [record.message for record in caplog.records if "maxTriggerDelay" in record.message]
         assert (told, stopped_by) == ([], [])
-        reader.getDefaultReadLimit()
-        reader.getDefaultReadLimit()
+        reader.commit({"t": {"0": 1}})
+        reader.commit({"t": {"0": 2}})
     assert stopped_by == [reader.stop]
     told = [record.message for record in caplog.records if "maxTriggerDelay" in record.message]
     assert told == ["Option 'maxTriggerDelay' has no effect: 'minOffsetsPerTrigger' is not given."]

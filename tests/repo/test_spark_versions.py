@@ -1,0 +1,30 @@
+"""The table of what PySpark versions lack: its tests exist, its rows are in docs/install.md."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from kit.fixtures.spark_versions import LACKS, lacking
+from kit.pointers import REPO
+
+
+def test_each_test_of_the_table_exists_and_is_there_once_for_a_version() -> None:
+    for row in LACKS:
+        for test in row.tests:
+            path, _, name = test.partition("::")
+            tree = ast.parse((REPO / path).read_text())
+            functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+            assert not name or name.partition("[")[0] in functions, test
+    for version in {version for row in LACKS for version in row.versions}:
+        named = [test for row in LACKS if version in row.versions for test in row.tests]
+        assert sorted(lacking(f"{version}.1")) == sorted(named)
+
+
+def test_version_without_a_row_lacks_nothing() -> None:
+    assert lacking("4.2.0") == {}
+
+
+def test_what_versions_lack_is_in_the_docs() -> None:
+    rows = re.findall(r"^\| ([\d., ]+) \| (.+?) \|", (REPO / "docs" / "install.md").read_text(), re.MULTILINE)
+    assert {(", ".join(sorted(row.versions)), row.lack) for row in LACKS} == set(rows)
