@@ -3,7 +3,7 @@
 # CASES=of the benchmark, by name; WORKERS=processes that share the tests, each with a broker and a Spark session;
 # SECONDS=to fuzz each target; KILLS=of drivers and of tasks, SEED=of their places, for the fault tests; MINUTES=of
 # faults, SEED=of them, for the cluster in motion, and of the soak; CONTINUOUS=guarantee for KILLS of a continuous query
-# instead; SPARK=version of PySpark for test-spark.
+# instead; SPARK=version of PySpark for test-spark and test-interop.
 
 VENV := .venv
 comma := ,
@@ -24,6 +24,7 @@ atheris := atheris>=3; sys_platform == "linux" and platform_machine == "x86_64" 
 pyspark42_venv = $(prepare) .venv-pyspark42 --group test --with 'pyspark==4.2.0'
 spark_venv = case '$(SPARK)' in 4.[0-9]) ;; *) echo 'make: set SPARK to a version such as 4.0' >&2; exit 2;; esac; \
 	$(prepare) .venv-spark$(SPARK) --group test --with 'pyspark==$(SPARK).*'
+interop_venv = $(if $(SPARK),.venv-spark$(SPARK),.venv-pyspark42)
 # What differs between versions of PySpark shows here; tests/kit/fixtures/spark_versions.py has what fails.
 spark_tests = tests/unit/spark tests/unit/continuous/reports $(addprefix tests/integration/spark/test_,versions.py micro_batch.py sink.py connect.py)
 # setuptools: run_asan.py builds the kernel outside of pip; as in [build-system].
@@ -148,12 +149,12 @@ test-spark:  ## Test sources, sinks and queries with another PySpark: SPARK=4.0,
 	@$(call before_tests,.venv-spark$(SPARK))
 	@$(call pytest,.venv-spark$(SPARK),$(spark_tests))
 
-test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_JARS=directory has its jars
+test-interop:  ## Test checkpoints shared with Spark's JVM connector; JVM_JARS=directory has its jars, for SPARK or 4.2.0
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }
-	@$(pyspark42_venv)
-	@$(call before_tests,.venv-pyspark42)
+	@$(if $(SPARK),$(spark_venv),$(pyspark42_venv))
+	@$(call before_tests,$(interop_venv))
 	@export PYSPARK_KAFKA_JVM_JARS="$$(cd '$(JVM_JARS)' && pwd)" && test -n "$$PYSPARK_KAFKA_JVM_JARS" && \
-		.venv-pyspark42/bin/python -m pytest tests/integration/spark/test_checkpoint_interop.py $(ARGS)
+		$(interop_venv)/bin/python -m pytest tests/integration/spark/test_checkpoint_interop.py $(ARGS)
 
 test-yarn: $(VENV)  ## Run programs on YARN, in client and in cluster mode
 	@$(call before_tests,$(VENV))
