@@ -43,7 +43,7 @@ unexport PYTHONDONTWRITEBYTECODE
 bench_venv = .venv-bench$(SPARK)
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -148,6 +148,11 @@ test-spark:  ## Test sources, sinks and queries with another PySpark: SPARK=4.0,
 	@$(spark_venv)
 	@$(call before_tests,.venv-spark$(SPARK))
 	@$(call pytest,.venv-spark$(SPARK),$(spark_tests))
+
+test-sail:  ## Test batch reads and writes on Sail, a Spark Connect server without a JVM
+	@$(prepare) .venv-sail --group test --with 'pyspark==4.1.*' --with 'pysail>=0.7.2,<0.8'
+	@$(call before_tests,.venv-sail)
+	@.venv-sail/bin/python -m pytest -q tests/integration/spark/test_sail.py $(ARGS)
 
 test-interop:  ## Test checkpoints shared with Spark's JVM connector; JVM_JARS=directory has its jars, for SPARK or 4.2.0
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }
