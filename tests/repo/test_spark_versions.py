@@ -27,7 +27,7 @@ def test_version_without_a_row_lacks_nothing() -> None:
     assert lacking("4.2.0") == {}
 
 
-def test_what_versions_lack_is_in_the_docs() -> None:
+def test_lacks_of_each_version_are_in_the_docs() -> None:
     rows = re.findall(r"^\| ([\d., ]+) \| (.+?) \|", (REPO / "docs" / "install.md").read_text(), re.MULTILINE)
     assert {(", ".join(sorted(row.versions)), row.lack) for row in LACKS} == set(rows)
 
