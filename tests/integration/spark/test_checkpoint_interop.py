@@ -332,7 +332,8 @@ def test_a_checksum_of_a_former_file_stops_spark_unless_it_is_taken_away(query: 
     assert (query.checkpoint / "sources" / "0" / ".0.crc").exists()
     (query.checkpoint / "sources" / "0" / "0").write_bytes(encode(query.offset(3)))
     # Where Spark reads through Hadoop's FileSystem; through its FileContext it does not look at checksums.
-    manager = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    package = "" if pyspark.__version__.startswith("4.0.") else "checkpointing."
+    manager = f"org.apache.spark.sql.execution.streaming.{package}FileSystemBasedCheckpointFileManager"
     conf = {"spark.sql.streaming.checkpointFileManagerClass": manager}
     assert "Checksum error" in query.attempt(JVM, conf=conf)["error"]
     query.files.replace("sources/0/0", encode(query.offset(3)))
