@@ -43,7 +43,7 @@ unexport PYTHONDONTWRITEBYTECODE
 bench_venv = .venv-bench$(SPARK)
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -154,6 +154,10 @@ test-sail:  ## Test batch reads and writes on Sail, a Spark Connect server witho
 	@$(call before_tests,.venv-sail)
 	@.venv-sail/bin/python -m pytest -q tests/integration/spark/test_sail.py $(ARGS)
 
+test-platforms: $(VENV)  ## Install the wheel beside the packages of managed platforms; needs Python 3.11, 3.12 and 3.13
+	@$(call before_tests,$(VENV))
+	@$(VENV)/bin/python -m pytest -q -m long tests/integration/spark/test_platforms.py $(ARGS)
+
 test-interop:  ## Test checkpoints shared with Spark's JVM connector; JVM_JARS=directory has its jars, for SPARK or 4.2.0
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }
 	@$(if $(SPARK),$(spark_venv),$(pyspark42_venv))
@@ -168,7 +172,8 @@ test-yarn: $(VENV)  ## Run programs on YARN, in client and in cluster mode
 test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exactly-once writes, and print what came of it
 	@$(prepare) $(VENV) --group test
 	@$(call before_tests,$(VENV))
-	@$(VENV)/bin/python -m pytest -q -m long --ignore tests/integration/security/test_matrix.py
+	@$(VENV)/bin/python -m pytest -q -m long --ignore tests/integration/security/test_matrix.py \
+		--ignore tests/integration/spark/test_platforms.py
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
 
 security-matrix:  ## Test each login with each kind of query, 8 minutes, and write docs/security-matrix.md
