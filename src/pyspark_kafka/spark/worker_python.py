@@ -11,11 +11,16 @@ Nothing here may import pyspark: it would come from the archive.
 from __future__ import annotations
 
 import os
+import pkgutil
 import runpy
 import sys
 import zipimport
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ARCHIVE = "pyspark.zip"
 # Parts of the path that Spark puts in front, in every process: its archives of Python, and its own jar.
@@ -50,9 +55,27 @@ def prefer_installed(path: list[str]) -> list[str]:
     return [*rest, *(entry for entry in path if entry not in rest)]
 
 
+def list_read_archives() -> None:
+    """Have `pkgutil` read the directory of an archive again before it lists the modules in it.
+
+    From Python 3.13 on, archives lose their directory when Spark invalidates the caches of imports, and get it back
+    with the next import that looks into them. `pkgutil`, by which Spark looks for formats, fails in between
+    (python/cpython#121342). Archives at the end of the path are always in between.
+    """
+    listing: Any = vars(pkgutil)["iter_importer_modules"]
+    list_modules = listing.dispatch(zipimport.zipimporter)
+
+    def list_after_reading(importer: zipimport.zipimporter, prefix: str = "") -> Iterator[tuple[str, bool]]:
+        importer.find_spec("pyspark")
+        yield from list_modules(importer, prefix)
+
+    listing.register(zipimport.zipimporter, list_after_reading)
+
+
 def run(module: str, arguments: list[str]) -> None:
     """Run a module of PySpark as `python -m` does, with the installed PySpark if it is the same release."""
     sys.path[:] = prefer_installed(sys.path)
+    list_read_archives()
     sys.argv = [sys.argv[0], *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

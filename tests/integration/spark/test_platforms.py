@@ -20,9 +20,6 @@ ROOT = Path(__file__).resolve().parents[3]
 PLATFORMS = sorted((ROOT / "deploy" / "platforms").glob("*.txt"))
 # Databricks Connect runs nothing without a workspace: the Spark that it is a client of runs the programs.
 STANDS_FOR = {"databricks-connect==18.0.*": "pyspark==4.1.0"}
-SESSION = "spark = SparkSession.builder.getOrCreate()\n"
-# After prepare() on Python 3.13, Spark's lookup of formats fails in pkgutil (python/cpython issue 121342).
-REGISTER = "spark.dataSource.register(pyspark_kafka.DefaultSource)\n"
 COUNT_COPY = """
 print(read.option("subscribe", "fruits-copy").load().count(), "copied")
 spark.stop()
@@ -58,9 +55,6 @@ def test_platform_keeps_its_packages_and_runs_the_first_programs(platform: Path,
     assert {name: after.get(name) for name in before} == before
     assert after.keys() - before.keys() >= {"pyspark-kafka"}
     program, table = programs()
-    if any((tmp_path / "venv" / "lib").glob("python3.13")):
-        assert SESSION in program
-        program = program.replace(SESSION, SESSION + REGISTER)
     printed = try_wheel.call([python, "-c", program + COUNT_COPY], tmp_path, environment)
     assert printed == f"{table}\n3 copied\n"
 

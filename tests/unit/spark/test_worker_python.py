@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pkgutil
 import zipfile
+import zipimport
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pyspark_kafka.spark.worker_python import prefer_installed
+from pyspark_kafka.spark.worker_python import list_read_archives, prefer_installed
 
 _ROOT = Path(__file__).parents[3]
 
@@ -75,3 +78,26 @@ def test_a_damaged_archive_is_left_to_python(tmp_path: Path, spark_path: list[st
 def test_the_program_is_installed_with_the_package() -> None:
     lines = (_ROOT / "pyproject.toml").read_text().splitlines()
     assert 'pyspark-kafka-python = "pyspark_kafka.spark.worker_python:main"' in lines
+
+
+class ArchiveOfPython313(zipimport.zipimporter):
+    """An archive that reads its directory again at the next look for a module, as from Python 3.13 on."""
+
+    def find_spec(self, fullname: str, target: Any = None) -> Any:
+        files = zipimport.zipimporter(self.archive)
+        return files.find_spec(fullname, target)
+
+
+def test_modules_of_an_archive_are_listed_after_its_caches_were_dropped(spark_path: list[str]) -> None:
+    listed: Any = vars(pkgutil)["iter_importer_modules"]
+    before = listed.dispatch(zipimport.zipimporter)
+    archive = ArchiveOfPython313(spark_path[0])
+    directories: dict[str, Any] = zipimport._zip_directory_cache  # type: ignore[attr-defined]
+    directories.pop(archive.archive)
+    with pytest.raises(KeyError):
+        list(listed(archive))
+    try:
+        list_read_archives()
+        assert [name for name, _ in listed(archive)] == ["pyspark"]
+    finally:
+        listed.register(zipimport.zipimporter, before)
