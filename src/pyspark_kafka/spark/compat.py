@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | 4.0, 4.1 | the start of a batch and a read limit in `latestOffset` | `stream_readers.StartlessStreamReader` |
 | 4.0, 4.1 | the available-now trigger of a Python source | Spark's own wrapper: one batch |
-| 4.0, 4.1 | `reportLatestOffset` | nothing: progress has no latest offset |
+| 4.0, 4.1 | `reportLatestOffset` | nothing: progress shows the end of the batch, so the lag of a query is unknown |
 | 4.0, 4.1 | offsets of a progress event as JSON | `metrics.values.offset_text` |
 | 4.0 | a stream writer of Arrow batches | a class that is an Arrow writer as well, which its workers ask for |
 | 4.0 | filters that a source may take | nothing: Spark filters the rows itself |

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # How Spark describes the stream of any Python source: with this class of its JVM side, or a name that begins with it.
 _PYTHON_STREAM = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream"
+# From 4.2 on: of streams with read limits, which return their latest offset.
+_WITH_LIMITS = f"{_PYTHON_STREAM}With"
 # How a continuous query describes Kafka.
 _CONTINUOUS = "pyspark_kafka"
 _SHOWN_ID = 8
@@ -44,10 +46,10 @@ class SourceMetrics:
         topics: the topics that it reads, by name.
         num_input_rows: records that the micro-batch read from it.
         min_offsets_behind_latest: offsets between the end of the micro-batch and the end of the log that the trigger
-            saw at its start, of the partition with the fewest.
+            saw at its start, of the partition with the fewest; None if that is not known, as with PySpark 4.0 and 4.1.
         max_offsets_behind_latest: the same, of the partition with the most.
         avg_offsets_behind_latest: the mean over all partitions.
-        behind: the same of each partition; empty once the run has ended.
+        behind: the same of each partition; empty if that is not known, and once the run has ended.
         positions: the next offset to read of each partition; empty once the run has ended.
         is_continuous: whether the query is a continuous one.
     """
@@ -55,9 +57,9 @@ class SourceMetrics:
     index: int
     topics: tuple[str, ...]
     num_input_rows: int
-    min_offsets_behind_latest: int
-    max_offsets_behind_latest: int
-    avg_offsets_behind_latest: float
+    min_offsets_behind_latest: int | None
+    max_offsets_behind_latest: int | None
+    avg_offsets_behind_latest: float | None
     behind: Mapping[TopicPartition, int] = field(default_factory=dict, compare=False, repr=False)
     positions: Mapping[TopicPartition, int] = field(default_factory=dict, compare=False, repr=False)
     is_continuous: bool = field(default=False, compare=False, repr=False)
@@ -75,10 +77,12 @@ class SourceMetrics:
 
     @property
     def metrics(self) -> dict[str, str]:
-        """The three figures with the names and in the text form of Spark's own connector."""
-        return OffsetsBehind(
-            self.min_offsets_behind_latest, self.max_offsets_behind_latest, self.avg_offsets_behind_latest
-        ).to_metrics()
+        """The three figures with the names and in the text form of Spark's own connector; none if they are unknown."""
+        least, most = self.min_offsets_behind_latest, self.max_offsets_behind_latest
+        mean = self.avg_offsets_behind_latest
+        if least is None or most is None or mean is None:
+            return {}
+        return OffsetsBehind(least, most, mean).to_metrics()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +154,10 @@ class QueryMetrics:
 def _source_text(source: SourceMetrics) -> str:
     more = f" and {len(source.topics) - _LISTED_TOPICS} more" if len(source.topics) > _LISTED_TOPICS else ""
     known = f"source {source.index} ({', '.join(source.topics[:_LISTED_TOPICS])}{more}) rows={source.num_input_rows} "
-    if source.max_offsets_behind_latest <= 0 and not source.is_continuous:
+    most = source.max_offsets_behind_latest
+    if most is None or (most <= 0 and not source.is_continuous):
         return f"{known}behind unknown"
-    return (
-        f"{known}behind min={source.min_offsets_behind_latest} max={source.max_offsets_behind_latest} "
-        f"avg={source.avg_offsets_behind_latest:.1f}"
-    )
+    return f"{known}behind min={source.min_offsets_behind_latest} max={most} avg={source.avg_offsets_behind_latest:.1f}"
 
 
 def query_metrics(progress: StreamingQueryProgress) -> QueryMetrics | None:
@@ -233,18 +235,22 @@ def _source_metrics(index: int, source: SourceProgress) -> SourceMetrics | None:
         # Of another Python source, or nothing is known yet: "null", or "None" from classic Spark.
         return None
     consumed = end.partitions
+    is_continuous = source.description.startswith(_CONTINUOUS)
     behind = offsets_behind(consumed, latest.partitions)
     if not consumed or not behind:
         return None
-    lag = OffsetsBehind.of(behind)
+    if not is_continuous and not source.description.startswith(_WITH_LIMITS):
+        # Spark 4.0 and 4.1 show the end of the batch as latest offset, also if a limit has cut the batch.
+        behind = {}
+    lag = OffsetsBehind.of(behind) if behind else None
     return SourceMetrics(
         index=index,
         topics=tuple(latest.to_dict()),
         num_input_rows=source.numInputRows,
-        min_offsets_behind_latest=lag.min,
-        max_offsets_behind_latest=lag.max,
-        avg_offsets_behind_latest=lag.avg,
+        min_offsets_behind_latest=lag and lag.min,
+        max_offsets_behind_latest=lag and lag.max,
+        avg_offsets_behind_latest=lag and lag.avg,
         behind=behind,
         positions=consumed,
-        is_continuous=source.description.startswith(_CONTINUOUS),
+        is_continuous=is_continuous,
     )

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, Q
 
 from kit.fixtures.leftovers import collect_quietly
 from pyspark_kafka import metrics
+from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.spark.metrics import values
 from pyspark_kafka.spark.metrics.export.families import query_families
 from pyspark_kafka.spark.metrics.listener import MetricsListener, _make_visible, _TextListener
@@ -102,6 +103,26 @@ def test_a_micro_batch_gives_the_figures_of_sparks_connector_and_one_line(
     }
     (line,) = caplog.messages
     assert line == (f"query 'orders' {QUERY[:8]} batch 7: source 0 (a, b) rows=8 behind min=0 max=6 avg=3.0")
+
+
+def test_latest_offset_of_a_stream_without_read_limits_is_no_end_of_the_log(
+    listener: MetricsListener, store: MetricsStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PySpark 4.0 and 4.1 show the end of the batch there: 5 of 50 records with a limit of 5."""
+    caplog.set_level(logging.INFO, "pyspark_kafka.metrics")
+    description = PYTHON_STREAM.partition("With")[0] + "@1f"
+    listener.onQueryProgress(progress(source({"a": {"0": 5}}, {"a": {"0": 5}}, rows=5, description=description)))
+    found = store.get(QUERY)
+    assert found is not None
+    (one,) = found.sources
+    assert (one.min_offsets_behind_latest, one.max_offsets_behind_latest, one.avg_offsets_behind_latest) == (
+        None,
+        None,
+        None,
+    )
+    assert (one.metrics, one.behind, one.positions) == ({}, {}, {TopicPartition("a", 0): 5})
+    (line,) = caplog.messages
+    assert line == f"query 'orders' {QUERY[:8]} batch 7: source 0 (a) rows=5 behind unknown"
 
 
 def test_several_sources_are_told_apart_by_their_place_in_the_query(

@@ -235,7 +235,7 @@ def query_families(
         ),
         SOURCE_BEHIND.of((labels, sum(found.values())) for labels, found in behind),
         SOURCE_BEHIND_MAX.of((labels, max(found.values())) for labels, found in behind),
-        SOURCE_PARTITIONS.of((labels, len(source.behind)) for labels, source in sources),
+        SOURCE_PARTITIONS.of((labels, len(source.positions or source.behind)) for labels, source in sources),
         BEHIND.of(told),
         LEFT_OUT.of([((), left_out)]),
     ]
