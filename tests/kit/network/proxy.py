@@ -29,6 +29,8 @@ _LINGER_ZERO = struct.pack("ii", 1, 0)
 _LISTEN_WITHIN_S = 10.0
 _RUN_WITHIN_S = 120.0
 _END_WITHIN_S = 5.0
+# A task that was just made, and what it calls next, have run after as many turns of the loop.
+_TURNS = 3
 # Small pieces are for what a client does with them; without a pause, more than this of it would only take CPU time.
 _DRIPPED_BYTES = 4096
 # A line with a rate carries bytes in pieces of this time, so that they arrive steadily.
@@ -143,6 +145,12 @@ class Proxy:
     async def _close(self) -> None:
         server, self._server = self._server, None
         if server is not None:
+            # Python 3.11 forgets the socket of a connection that it has accepted when the server is closed in the same
+            # turn of the loop.
+            for listening in server.sockets:
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
             server.close()
         await self._reset()
 
@@ -154,6 +162,9 @@ class Proxy:
     def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Noted at once: a task that is cancelled before its first step could not close it.
         self._owner.transports.append(writer.transport)
+        if self._owner.is_ending:
+            writer.transport.abort()
+            return
         task = asyncio.ensure_future(self._accept(reader, writer))
         self._owner.accepting.add(task)
         task.add_done_callback(self._owner.accepting.discard)
@@ -173,6 +184,10 @@ class Proxy:
                 raise
             return
         self._owner.transports.append(broker.writer.transport)
+        if self._owner.is_ending:
+            client.abort()
+            broker.abort()
+            return
         connection = _Connection(client, broker)
         if self._reads_frames:
             connection.conversation = Conversation(self._count)
@@ -374,6 +389,7 @@ class Proxies:
         failures: errors of the proxies themselves, such as of a change; the first is raised at the end of the block.
         transports: of all connections, which are closed at the end.
         accepting: the tasks of connections.
+        is_ending: whether the block ends, so that nothing new is passed on.
     """
 
     seed: int = 1
@@ -381,6 +397,7 @@ class Proxies:
     failures: list[Exception] = field(default_factory=list)
     transports: list[asyncio.WriteTransport] = field(default_factory=list)
     accepting: set[asyncio.Future[None]] = field(default_factory=set)
+    is_ending: bool = False
 
     def __enter__(self) -> Proxies:  # noqa: PYI034 - typing.Self needs Python 3.11
         self._loop = asyncio.new_event_loop()
@@ -391,6 +408,7 @@ class Proxies:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.is_ending = True
         for proxy in self.all:
             proxy.down()
         self.run(self._finish())
@@ -433,16 +451,15 @@ class Proxies:
         asyncio.run_coroutine_threadsafe(task, self._loop).result(_RUN_WITHIN_S)
 
     async def _finish(self) -> None:
-        """Let the tasks of connections end, which are all aborted."""
-        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        if left:
-            _, still = await asyncio.wait(left, timeout=_END_WITHIN_S)
-            left = list(still)
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        """Let the tasks of connections end, which are all aborted, and the tasks that a late accept has started."""
+        end = time.monotonic() + _END_WITHIN_S
+        while left := asyncio.all_tasks() - {asyncio.current_task()}:
+            _, still = await asyncio.wait(left, timeout=max(0.0, end - time.monotonic()))
+            for task in still:
+                task.cancel()
+            await asyncio.gather(*still, return_exceptions=True)
         for transport in self.transports:
             transport.abort()
         # A transport closes its socket in the turn after, and the loop stops after these.
-        for _ in range(3):
+        for _ in range(_TURNS):
             await asyncio.sleep(0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -331,3 +333,17 @@ def test_failure_of_a_change_is_raised_at_the_end(cluster: TcpCluster) -> None:
 
     with pytest.raises(RuntimeError, match="planted"):
         run()
+
+
+def test_connections_that_arrive_as_the_block_ends_are_closed() -> None:
+    with warnings.catch_warnings(), socket.create_server(("127.0.0.1", 0)) as listening:
+        warnings.simplefilter("error", ResourceWarning)
+        for _ in range(20):
+            with Proxies() as proxies:
+                made = proxies.add()
+                made.up(listening.getsockname()[1])
+                arriving = [socket.create_connection(("127.0.0.1", made.port)) for _ in range(3)]
+            assert {transport.is_closing() for transport in proxies.transports} <= {True}
+            for connection in arriving:
+                connection.close()
+        gc.collect()
