@@ -207,7 +207,7 @@ soak:  ## Run queries of all kinds for MINUTES, and print whether memory, descri
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(VENV)/bin/python -m soak.run --minutes $(MINUTES) $(ARGS)
 
 bench:  ## Measure, 10 minutes (30 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once, SPARK=4.0
-	@$(prepare) $(bench_venv) --group typed --with 'pyspark==$(or $(SPARK),4.2).*'
+	@$(prepare) $(bench_venv) --group typed --with 'pyspark==$(if $(SPARK),$(SPARK).*,4.2.0)'
 	$(if $(CASES),,$(bench_venv)/bin/python bench/kernel.py)
 	$(if $(CASES),,$(bench_venv)/bin/python bench/fetch.py)
 	$(if $(CASES),,$(bench_venv)/bin/python bench/first_record.py)
