@@ -35,6 +35,7 @@ pytest_plugins = (
     "kit.fixtures.temporary",
     "kit.fixtures.threads",
     "kit.fixtures.waits",
+    "kit.fixtures.wheel",
     "kit.fixtures.wire",
 )
 

@@ -28,18 +28,10 @@ spark.stop()
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel in Python only, which all platforms can install."""
-    place = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(place), "."]
-    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "PYSPARK_KAFKA_PURE_PYTHON": "1"})
-    (found,) = place.glob("pyspark_kafka-*.whl")
-    return found
-
-
 @pytest.mark.parametrize("platform", PLATFORMS, ids=lambda path: path.stem)
-def test_platform_keeps_its_packages_and_runs_the_first_programs(platform: Path, wheel: Path, tmp_path: Path) -> None:
+def test_platform_keeps_its_packages_and_runs_the_first_programs(
+    platform: Path, pure_wheel: Path, tmp_path: Path
+) -> None:
     environment = try_wheel.stranger(tmp_path, use_caches=True)
     try_wheel.call([python_of(platform), "-m", "venv", str(tmp_path / "venv")], tmp_path, environment)
     python = str(tmp_path / "venv" / "bin" / "python")
@@ -49,7 +41,7 @@ def test_platform_keeps_its_packages_and_runs_the_first_programs(platform: Path,
     try_wheel.call([*install, *(STANDS_FOR.get(pin, pin) for pin in pins)], tmp_path, environment)
     before = packages(python, tmp_path, environment)
 
-    try_wheel.call([*install, "--constraint", str(platform), str(wheel)], tmp_path, environment)
+    try_wheel.call([*install, "--constraint", str(platform), str(pure_wheel)], tmp_path, environment)
 
     after = packages(python, tmp_path, environment)
     assert {name: after.get(name) for name in before} == before

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import venv
 from pathlib import Path
 
@@ -85,22 +83,13 @@ class Environment:
         return {each["name"].lower(): each["version"] for each in listed}
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(place), "."]
-    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "PYSPARK_KAFKA_PURE_PYTHON": "1"})
-    (built,) = place.glob("*.whl")
-    return built
-
-
 def test_pure_wheel_runs_the_first_programs_in_an_environment_without_a_compiler(
-    wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    pure_wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = tmp_path / "stranger"
     place.mkdir()
 
-    try_wheel.try_wheel(wheel.parent, place, use_caches=True)
+    try_wheel.try_wheel(pure_wheel.parent, place, use_caches=True)
 
     codec, times = capsys.readouterr().out.splitlines()
     assert "compiled=False" in codec
@@ -109,38 +98,38 @@ def test_pure_wheel_runs_the_first_programs_in_an_environment_without_a_compiler
 
 
 def test_wheel_beside_pyspark_4_0_changes_nothing_of_it_and_runs_the_first_programs(
-    wheel: Path, tmp_path: Path
+    pure_wheel: Path, tmp_path: Path
 ) -> None:
     environment = Environment(tmp_path / "platform", *SPARK_40)
-    changed = environment.install(str(wheel))
+    changed = environment.install(str(pure_wheel))
     assert changed.keys() == OWN
     assert all(before is None for before, _ in changed.values())
     snippet, table = try_wheel.first_snippet()
     assert table in environment.run("python", "-c", snippet)
 
 
-def test_wheel_beside_the_client_of_spark_connect_changes_nothing_of_it(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_beside_the_client_of_spark_connect_changes_nothing_of_it(pure_wheel: Path, tmp_path: Path) -> None:
     environment = Environment(tmp_path / "client", *CLIENT_40)
-    changed = environment.install(str(wheel))
+    changed = environment.install(str(pure_wheel))
     assert changed.keys() == OWN
     assert all(before is None for before, _ in changed.values())
     environment.run("python", "-c", NAMES_OF_SPARK)
 
 
 def test_wheel_alone_brings_no_spark_and_its_commands_work_without_one(
-    wheel: Path, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+    pure_wheel: Path, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     topic = make_topic()
     produce(bootstrap_servers, topic, [Record(b"k", b"apple")])
     environment = Environment(tmp_path / "laptop")
 
-    assert environment.install(str(wheel)).keys() == OWN | ARROW
+    assert environment.install(str(pure_wheel)).keys() == OWN | ARROW
     assert environment.run("python", "-c", READ, bootstrap_servers, topic) == "[b'apple']\n"
     missing = environment.run("python", "-c", "import pyspark_kafka.metrics", code=1)
     assert 'Hint: Run pip install "pyspark-kafka[spark]"' in missing
     assert "[CLI_PACKAGE_MISSING]" in environment.run("pyspark-kafka", "--help", code=2)
 
-    installed = environment.install(f"{wheel}[cli]").keys()
+    installed = environment.install(f"{pure_wheel}[cli]").keys()
     assert {"typer", "rich"} <= installed
     assert not {"pyspark", "pyspark-client", "pandas", "cython", *OWN, *ARROW} & installed
     helps = environment.run("python", "-c", HELP_OF_ALL).splitlines()

@@ -5,8 +5,12 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from kit.fakes.handlers import HANDLERS
+
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
+
+    from kit.fakes.tcp_cluster import TcpCluster
 
 
 def structures(response: Any) -> Iterator[Any]:
@@ -52,3 +56,23 @@ def lie(response: Any, number: int, truth: Container[tuple[str, str]] = ()) -> s
                     return f"{type(structure).__name__}.{field.name}: {value!r:.60} -> {other!r:.60}"
                 number -= 1
     return None
+
+
+def script_lie(
+    cluster: TcpCluster, request_class: Any, number: int, truth: Container[tuple[str, str]]
+) -> list[str | None]:
+    """Let the first response to a kind of request hold the lie with this number, and all others be true.
+
+    Returns:
+        A list for the result of `lie`; empty until such a request has come.
+    """
+    done: list[str | None] = []
+
+    def respond(request: Any) -> Any:
+        response = HANDLERS[request_class.name](cluster, request)
+        if not done:
+            done.append(lie(response, number, truth))
+        return response
+
+    cluster.script(request_class, respond)
+    return done

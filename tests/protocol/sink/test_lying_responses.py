@@ -19,8 +19,7 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
-from kit.fakes.handlers import HANDLERS
-from kit.fakes.lies import lie
+from kit.fakes.lies import script_lie
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import FAST, client_of
 from kit.record_batches import TRANSACTIONAL, batch, record
@@ -143,18 +142,8 @@ def test_write_is_right_or_an_error_whatever_field_of_a_response_lies(
 ) -> None:
     wrong, number = {}, step
     while True:
-        done: list[str | None] = []
         with brokers() as cluster:
-
-            def lying(
-                request: Any, cluster: TcpCluster = cluster, number: int = number, done: list[str | None] = done
-            ) -> Any:
-                response = HANDLERS[request_class.name](cluster, request)
-                if not done:
-                    done.append(lie(response, number, TRUTH))
-                return response
-
-            cluster.script(request_class, lying)
+            done = script_lie(cluster, request_class, number, TRUTH)
             with client_of(cluster, **QUICK) as client:
                 try:
                     work(client, cluster)

@@ -9,8 +9,7 @@ import pytest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from kit.fakes.handlers import HANDLERS
-from kit.fakes.lies import lie
+from kit.fakes.lies import script_lie
 from kit.fakes.logs import record_batch
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.pool import close_clients
@@ -69,15 +68,7 @@ def test_read_is_right_or_an_error_whatever_field_of_a_response_lies(
 ) -> None:
     wrong, number = {}, step
     while True:
-        done: list[str | None] = []
-
-        def lying(request: Any, number: int = number, done: list[str | None] = done) -> Any:
-            response = HANDLERS[request_class.name](cluster, request)
-            if not done:
-                done.append(lie(response, number, TRUTH))
-            return response
-
-        cluster.script(request_class, lying)
+        done = script_lie(cluster, request_class, number, TRUTH)
         close_clients()
         try:
             found = read(cluster)
