@@ -23,9 +23,7 @@ from pyspark_kafka.options.parse.times import Moment, duration_ms, looks_like_se
 from pyspark_kafka.options.references import check_reference
 from pyspark_kafka.options.resolve.login import parse_login
 from pyspark_kafka.options.resolve.read import (
-    asks_for_view,
     parse_batch_read_options,
-    parse_lag_view_options,
     parse_read_options,
     parse_stream_read_options,
 )
@@ -43,7 +41,6 @@ from pyspark_kafka.options.values.formats import (
 from pyspark_kafka.options.values.read import (
     BatchReadOptions,
     FetchOptions,
-    LagViewOptions,
     StreamReadOptions,
     Subscription,
 )
@@ -85,7 +82,6 @@ __all__ = [
     "FramingName",
     "HiddenBytes",
     "KerberosLogin",
-    "LagViewOptions",
     "Login",
     "Moment",
     "MskIamLogin",
@@ -109,13 +105,11 @@ __all__ = [
     "TypedWriteOptions",
     "UnsignedToken",
     "WriteOptions",
-    "asks_for_view",
     "check_reference",
     "duration_ms",
     "looks_like_seconds",
     "moment",
     "parse_batch_read_options",
-    "parse_lag_view_options",
     "parse_login",
     "parse_read_options",
     "parse_specific_offsets",

@@ -63,7 +63,7 @@ class KafkaDataSource(TableDataSource):
         The table's own `schema` is made of Arrow's types, whose import takes longer than the rest of this process. It
         is asked only where keys or values have a format.
         """
-        from pyspark_kafka.options import asks_for_view, parse_read_options
+        from pyspark_kafka.options import parse_read_options
         from pyspark_kafka.spark.processes.process_log import log_as_spark
         from pyspark_kafka.spark.source_schema import spark_source_schema
 
@@ -78,10 +78,6 @@ class KafkaDataSource(TableDataSource):
                 condition="SQL_TABLE_NOT_SUPPORTED",
                 hint="Create a view: CREATE TEMPORARY VIEW … USING pyspark_kafka OPTIONS (…). To write, use df.write.",
             )
-        if asks_for_view(self.options):
-            from pyspark_kafka.spark.compat import spark_schema
-
-            return spark_schema(self._schema())
         # Spark does not say whether this is a batch read or a stream. An option that is wrong in one of them alone is
         # refused when the query is planned or started.
         options = parse_read_options(self.options)

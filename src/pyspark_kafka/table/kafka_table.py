@@ -14,9 +14,7 @@ from pyspark_kafka.connector import (
 )
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import (
-    asks_for_view,
     parse_batch_read_options,
-    parse_lag_view_options,
     parse_read_options,
 )
 
@@ -54,7 +52,7 @@ class KafkaTable(SupportsRead, SupportsWrite):
         )
 
     def schema(self, options: Mapping[str, str]) -> pa.Schema:
-        """Return the source's columns; `headers` is one of them with option `includeHeaders`. A view has its own.
+        """Return the source's columns; `headers` is one of them with option `includeHeaders`.
 
         Blocks on the schema registry, if keys or values have a format whose schema is there.
 
@@ -62,11 +60,6 @@ class KafkaTable(SupportsRead, SupportsWrite):
             OptionError: the options are invalid in a batch read and in a streaming read.
             SchemaError, RegistryError, CheckpointError, MissingDependencyError: see `plan_columns`.
         """
-        if asks_for_view(options):
-            from pyspark_kafka.operations.lag.columns import LAG_SCHEMA  # noqa: PLC0415 - see above
-
-            parse_lag_view_options(options)
-            return LAG_SCHEMA
         from pyspark_kafka.source.read_columns import plan_columns  # noqa: PLC0415 - see above
 
         return plan_columns(parse_read_options(options)).schema
@@ -77,10 +70,6 @@ class KafkaTable(SupportsRead, SupportsWrite):
         Raises:
             OptionError: see `KafkaScan`, whose methods raise it.
         """
-        if asks_for_view(options):
-            from pyspark_kafka.table.lag_scan import LagScanBuilder  # noqa: PLC0415 - see above
-
-            return LagScanBuilder(options)
         if _asks_for_filters(options):
             from pyspark_kafka.table.filtering_scan import FilteringKafkaScanBuilder  # noqa: PLC0415 - see above
 

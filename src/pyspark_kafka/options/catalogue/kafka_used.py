@@ -146,7 +146,6 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
         "`read_committed` hides records of open and aborted transactions; `latest` is then the last stable offset.",
         parity=SAME,
         field="fetch.isolation_level",
-        also=("lag_view.isolation_level",),
         parse=scalars.choice({level.value: level for level in IsolationLevel}),
         kind="read_uncommitted, read_committed",
         default_doc="`read_uncommitted`",

@@ -20,7 +20,6 @@ from pyspark_kafka.options.parse import offsets_json, scalars
 from pyspark_kafka.options.parse.times import duration_ms, moment
 
 _STRATEGIES = ("subscribe", "subscribePattern", "assign")
-_LAG_POSITIONS = ("lagCheckpoint", "lagGroup")
 _EDGES = "range_edges"
 _TIME_KIND = "epoch ms, ISO 8601, e.g. `2 hours ago`"
 _OFFSETS_PARITY = (
@@ -34,7 +33,6 @@ _READ_OPTIONS: tuple[Option, ...] = (
         "The topics to read, separated by commas.",
         parity="same; a name that Kafka does not allow is refused at once",
         field="subscription.topics",
-        also=("lag_view.topics",),
         parse=scalars.topic_names,
         kind="topic names",
         default_doc="one of `subscribe`, `subscribePattern`, `assign` is required",
@@ -497,40 +495,4 @@ _MEMORY_OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-_VIEW_OPTIONS: tuple[Option, ...] = (
-    Option(
-        "view",
-        "Rows about topics instead of their records: `lag` has a row for each partition, with the lag of a query or a "
-        "consumer group; see [operations](operations.md#as-a-dataframe). `subscribe` narrows it to some "
-        "topics.",
-        parity=OURS,
-        field="lag_view.view",
-        parse=scalars.words("lag"),
-        kind="`lag`",
-        default_doc="none: records are read",
-        scopes=BATCH_READ,
-    ),
-    Option(
-        "lagCheckpoint",
-        "With view `lag`: the checkpoint of a query, whose position is the end of the last batch that it has finished. "
-        "A path or a URI that the driver can read.",
-        parity=OURS,
-        field="lag_view.lag_checkpoint",
-        parse=scalars.text,
-        kind="path or URI",
-        scopes=BATCH_READ,
-        conflicts=_LAG_POSITIONS,
-    ),
-    Option(
-        "lagGroup",
-        "With view `lag`: the consumer group whose committed positions count.",
-        parity=OURS,
-        field="lag_view.lag_group",
-        parse=scalars.text,
-        kind="group name",
-        scopes=BATCH_READ,
-        conflicts=_LAG_POSITIONS,
-    ),
-)
-
-SPARK_OPTIONS: tuple[Option, ...] = (*_READ_OPTIONS, *_VIEW_OPTIONS, *_WRITE_OPTIONS, *_MEMORY_OPTIONS)
+SPARK_OPTIONS: tuple[Option, ...] = (*_READ_OPTIONS, *_WRITE_OPTIONS, *_MEMORY_OPTIONS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.offsets import Earliest, Latest
 from pyspark_kafka.options.catalogue import OPTIONS
-from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, Scope
+from pyspark_kafka.options.catalogue.option import READS, Scope
 from pyspark_kafka.options.resolve.collector import Collector
 from pyspark_kafka.options.resolve.connection import resolve_connection
 from pyspark_kafka.options.resolve.formats import resolve_typed_read
@@ -16,7 +16,6 @@ from pyspark_kafka.options.resolve.range_edges import EdgeOption, check_batch, c
 from pyspark_kafka.options.values.read import (
     BatchReadOptions,
     FetchOptions,
-    LagViewOptions,
     StreamReadOptions,
     Subscription,
 )
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.options.values.read import SubscriptionKind
 
 _SUBSCRIPTIONS: tuple[SubscriptionKind, ...] = ("subscribe", "assign", "subscribePattern")
-_VIEW = "view"
-_POSITIONS = ("lagCheckpoint", "lagGroup")
-_USED = frozenset({_VIEW, *_POSITIONS, "subscribe", "kafka.isolation.level"})
 
 
 def parse_batch_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> BatchReadOptions:
@@ -73,42 +69,6 @@ def parse_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> 
             raise (for_batch if any(map(_is_of_batch_only, raw)) else for_stream) from None
 
 
-def asks_for_view(raw: Mapping[str, Any]) -> bool:
-    """Return whether these are the options of a view, and not of a read of records."""
-    return any(name.strip().lower() == _VIEW for name in raw)
-
-
-def parse_lag_view_options(raw: Mapping[str, Any]) -> LagViewOptions:
-    """Resolve the options of `spark.read` with option `view`.
-
-    Runs on: driver; pure.
-
-    Args:
-        raw: options as Spark passes them, in any case of letters.
-
-    Raises:
-        OptionError: with all problems at once.
-    """
-    options = Collector(raw, Scope.BATCH_READ)
-    connection = resolve_connection(options)
-    if not any(map(options.attempted, _POSITIONS)):
-        options.report(
-            "OPTION_MISSING",
-            "One of the options 'lagCheckpoint', 'lagGroup' must be set: it says whose positions the view compares.",
-            'Set one: .option("lagGroup", "my-group").',
-            "lagGroup",
-        )
-    for option in OPTIONS:
-        if options.given(option.name) and option.name not in _USED and option.scopes != EVERYWHERE:
-            options.notes.append(f"Option '{option.name}' has no effect: a view reads no records.")
-    options.raise_problems()
-    return LagViewOptions(
-        connection,
-        notes=tuple(options.notes),
-        **options.fields("lag_view"),
-    )
-
-
 def _is_of_batch_only(name: str) -> bool:
     option = OPTIONS.get(name.strip())
     # A misspelled `endingOffset` tells it as well.
@@ -116,14 +76,6 @@ def _is_of_batch_only(name: str) -> bool:
 
 
 def _batch_read(options: Collector, now: int) -> BatchReadOptions:
-    for name in _POSITIONS:
-        if options.given(name):
-            options.report(
-                "OPTION_NOT_APPLICABLE",
-                f"Option '{name}' has no meaning in a read of records.",
-                'To see lag as rows, set .option("view", "lag").',
-                name,
-            )
     starting = resolve_edge(options, "starting", Earliest(), now)
     ending = resolve_edge(options, "ending", Latest(), now)
     check_batch(options, starting, ending)

@@ -157,26 +157,3 @@ class StreamReadOptions(ReadOptions):
     source_index: int = 0
     committed_group: str | None = None
     warn_headroom_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LagViewOptions:
-    """How far positions are behind, as rows.
-
-    Attributes:
-        connection: how to reach the cluster.
-        view: always `lag`.
-        lag_checkpoint: the checkpoint whose positions are measured; None: the positions of the group.
-        lag_group: the consumer group whose positions are measured; None: the positions of the checkpoint.
-        topics: only these; empty: all that there are positions of.
-        isolation_level: what counts as the end of a log.
-        notes: sentences for the user's log: options without effect.
-    """
-
-    connection: ConnectionOptions
-    view: str = ""
-    lag_checkpoint: str | None = None
-    lag_group: str | None = None
-    topics: tuple[str, ...] = ()
-    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
-    notes: tuple[str, ...] = ()

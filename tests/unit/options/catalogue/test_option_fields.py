@@ -13,7 +13,6 @@ import pyspark_kafka
 from pyspark_kafka.options import (
     OPTIONS,
     parse_batch_read_options,
-    parse_lag_view_options,
     parse_stream_read_options,
     parse_write_options,
 )
@@ -40,8 +39,6 @@ RESOLVED_FIELDS = {
     "read.starting": "read",
     "read.notes": "read",
     "batch_read.ending": "read",
-    "lag_view.connection": "read",
-    "lag_view.notes": "read",
     "producer.compression_level": "write",
     "write.connection": "write",
     "write.producer": "write",
@@ -137,9 +134,7 @@ def test_a_value_that_is_given_arrives_in_its_field(option: Option) -> None:
     given = {"kafka.bootstrap.servers": "b:9092", **NEEDED.get(option.name, {})}
     given.setdefault(option.name, EXAMPLES[option.name] if option.name in EXAMPLES else _example(option))
     parsed: list[object] = []
-    if option.field.startswith("lag_view."):
-        parsed.append(parse_lag_view_options(given))
-    elif option.scopes & {Scope.STREAM_READ, Scope.BATCH_READ}:
+    if option.scopes & {Scope.STREAM_READ, Scope.BATCH_READ}:
         read = {"subscribe": "t"} | given if not option.name.startswith(("subscribe", "assign")) else given
         if Scope.STREAM_READ in option.scopes:
             parsed.append(parse_stream_read_options(read))
@@ -164,7 +159,7 @@ def _field(resolved: object, field: str) -> object:
     if section in ("registry", "typed_read", "typed_write"):
         resolved = getattr(resolved, "typed", None)
         return getattr(resolved if section != "registry" else getattr(resolved, section, None), name, None)
-    whole = ("read", "batch_read", "stream_read", "write", "lag_view")
+    whole = ("read", "batch_read", "stream_read", "write")
     holder = resolved if section in whole else getattr(resolved, section, None)
     return getattr(holder, name, None)
 
@@ -189,7 +184,6 @@ EXAMPLES = {
     "kafka.compression.type": "zstd",
     "kafka.ssl.endpoint.identification.algorithm": "",
     "kafka.max.in.flight.requests.per.connection": "2",
-    "view": "lag",
     "mode": "PERMISSIVE",
     "exactlyOnceCommit": "tasks",
     "maxCorruptRatio": "0.25",
@@ -219,7 +213,6 @@ NEEDED: dict[str, dict[str, str]] = {
     "kafka.ssl.endpoint.identification.algorithm": _STORES,
     "kafka.acks": {"kafka.enable.idempotence": "false"},
     "kafka.fetch.max.bytes": {"maxBufferedBytesPerTask": "67108864"},
-    "view": {"lagGroup": "g"},
     "mode": _REGISTRY,
     "columnNameOfCorruptRecord": _PERMISSIVE,
     "maxCorruptRatio": _PERMISSIVE,
