@@ -15,7 +15,7 @@ from pyspark_kafka.options import OPTIONS, PlainLogin, ScramLogin, Secret, TlsOp
 
 # What hands secrets to security mechanisms, and what builds `reveal` itself.
 ROOMS = ("client/login/", "client/tls/", "registry/")
-OWN = ("options/values/secret.py", "options/values/secret_sources.py")
+OWN = ("options/values/secret.py",)
 PLANTED = "Pl4ntedS3cret"
 
 

@@ -44,7 +44,8 @@ from pyspark_kafka.options.values.read import (
     StreamReadOptions,
     Subscription,
 )
-from pyspark_kafka.options.values.secret import HiddenBytes, Revealed, Secret
+from pyspark_kafka.options.values.revealed import HiddenBytes, Revealed
+from pyspark_kafka.options.values.secret import Secret
 from pyspark_kafka.options.values.security import (
     LOGIN_MODULES,
     KerberosLogin,

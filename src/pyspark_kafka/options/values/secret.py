@@ -7,6 +7,8 @@ import os
 import re
 from typing import Any, NoReturn
 
+from pyspark_kafka.options.values.revealed import Revealed
+
 _LITERAL = "literal"
 # Kubernetes allows dots and hyphens in names of variables, too.
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -16,27 +18,6 @@ _STARS = "***"
 _SHORT = 3
 # Of this process: what `fingerprint` returns says nothing elsewhere.
 _FINGERPRINT_KEY = os.urandom(32)
-
-
-class Revealed(str):
-    """The value of a secret: a `str`, but one whose repr tools do not show with the locals of a frame."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} characters>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a revealed secret does not travel")
-
-
-class HiddenBytes(bytes):
-    """Bytes with a secret in them, whose repr shows only their number."""
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} bytes>"
-
-    __str__ = __repr__
 
 
 class Secret:

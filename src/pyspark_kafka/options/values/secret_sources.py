@@ -18,7 +18,7 @@ from traceback import extract_tb
 
 from pyspark_kafka.errors import OptionError, described
 from pyspark_kafka.options.references import check_reference, place_of_process
-from pyspark_kafka.options.values.secret import Secret
+from pyspark_kafka.options.values.revealed import Revealed
 
 MAX_FILE_BYTES = 1 << 20
 # A function may ask a store of secrets over the network.
@@ -29,7 +29,7 @@ CALL_KEPT_SECONDS = 5.0
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # When a value is forgotten, and the value.
-_called: dict[str, tuple[float, Secret]] = {}
+_called: dict[str, tuple[float, Revealed]] = {}
 
 
 class _UnavailableError(Exception):
@@ -143,7 +143,7 @@ def _is_text(value: str) -> bool:
 def _call(text: str) -> str:
     known = _called.get(text)
     if known is not None and time.monotonic() < known[0]:
-        return known[1].reveal()
+        return known[1]
     found: list[object] = []
     failures: list[_UnavailableError] = []
     # A thread that is left behind if the function never returns; nothing waits for it when the process ends.
@@ -161,7 +161,7 @@ def _call(text: str) -> str:
         kind = "an empty text" if isinstance(value, str) else described(value)
         del value
         raise _UnavailableError(f"the function returned {kind} instead of a text", hint)
-    _called[text] = time.monotonic() + CALL_KEPT_SECONDS, Secret(value)
+    _called[text] = time.monotonic() + CALL_KEPT_SECONDS, Revealed(value)
     return value
 
 
