@@ -26,7 +26,7 @@ spark_venv = case '$(SPARK)' in 4.[0-9]) ;; *) echo 'make: set SPARK to a versio
 	$(prepare) .venv-spark$(SPARK) --group test --with 'pyspark==$(SPARK).*'
 interop_venv = $(if $(SPARK),.venv-spark$(SPARK),.venv-pyspark42)
 # What differs between versions of PySpark shows here; tests/kit/fixtures/spark_versions.py has what fails.
-spark_tests = tests/unit/spark tests/unit/continuous/reports $(addprefix tests/integration/spark/test_,versions.py micro_batch.py sink.py exactly_once.py typed_sink.py connect.py)
+spark_tests = tests/unit/_connector/spark tests/unit/continuous/reports $(addprefix tests/integration/_connector/spark/test_,versions.py micro_batch.py sink.py exactly_once.py typed_sink.py connect.py)
 # setuptools: run_asan.py builds the kernel outside of pip; as in [build-system].
 fuzz_venv = $(prepare) .venv-fuzz --group test --with '$(atheris)' --with 'setuptools>=77'
 
@@ -152,18 +152,18 @@ test-spark:  ## Test sources, sinks and queries with another PySpark: SPARK=4.0,
 test-sail:  ## Test batch reads and writes on Sail, a Spark Connect server without a JVM
 	@$(prepare) .venv-sail --group test --with 'pyspark==4.1.*' --with 'pysail>=0.7.2,<0.8'
 	@$(call before_tests,.venv-sail)
-	@.venv-sail/bin/python -m pytest -q tests/integration/spark/test_sail.py $(ARGS)
+	@.venv-sail/bin/python -m pytest -q tests/integration/_connector/spark/test_sail.py $(ARGS)
 
 test-platforms: $(VENV)  ## Install the wheel beside the packages of managed platforms; needs Python 3.11, 3.12 and 3.13
 	@$(call before_tests,$(VENV))
-	@$(VENV)/bin/python -m pytest -q -m long tests/integration/spark/test_platforms.py $(ARGS)
+	@$(VENV)/bin/python -m pytest -q -m long tests/integration/_connector/spark/test_platforms.py $(ARGS)
 
 test-interop:  ## Test checkpoints shared with Spark's JVM connector; JVM_JARS=directory has its jars, for SPARK or 4.2.0
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }
 	@$(if $(SPARK),$(spark_venv),$(pyspark42_venv))
 	@$(call before_tests,$(interop_venv))
 	@export PYSPARK_KAFKA_JVM_JARS="$$(cd '$(JVM_JARS)' && pwd)" && test -n "$$PYSPARK_KAFKA_JVM_JARS" && \
-		$(interop_venv)/bin/python -m pytest tests/integration/spark/test_checkpoint_interop.py $(ARGS)
+		$(interop_venv)/bin/python -m pytest tests/integration/_connector/spark/test_checkpoint_interop.py $(ARGS)
 
 test-yarn: $(VENV)  ## Run programs on YARN, in client and in cluster mode
 	@$(call before_tests,$(VENV))
@@ -173,7 +173,7 @@ test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exact
 	@$(prepare) $(VENV) --group test
 	@$(call before_tests,$(VENV))
 	@$(VENV)/bin/python -m pytest -q -m long --ignore tests/integration/security/test_matrix.py \
-		--ignore tests/integration/spark/test_platforms.py
+		--ignore tests/integration/_connector/spark/test_platforms.py
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
 
 security-matrix:  ## Test each login with each kind of query, 8 minutes, and write docs/security-matrix.md
@@ -279,6 +279,6 @@ fuzz-corpus:  ## Put what fuzzing found worth keeping into fuzz/corpus
 	.venv-fuzz/bin/python fuzz/minimise_corpus.py
 
 clean:  ## Remove virtual environments, builds and caches; not the broker's jars in the user's cache
-	rm -rf .venv .venv-audit .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel*.so src/pyspark_kafka/formats/*/_kernel*.so
+	rm -rf .venv .venv-audit .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel*.so src/pyspark_kafka/_typed/codecs/*/_kernel*.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests tools bench fuzz -name __pycache__ -prune -exec rm -rf {} +

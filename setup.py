@@ -14,9 +14,9 @@ from setuptools import Extension, setup
 KERNELS = (
     "pyspark_kafka/records/_kernel_read",
     "pyspark_kafka/records/_kernel_write",
-    "pyspark_kafka/formats/avro/_kernel_read",
-    "pyspark_kafka/formats/avro/_kernel_write",
-    "pyspark_kafka/formats/protobuf/_kernel_outline",
+    "pyspark_kafka/_typed/codecs/avro/_kernel_read",
+    "pyspark_kafka/_typed/codecs/avro/_kernel_write",
+    "pyspark_kafka/_typed/codecs/protobuf/_kernel_outline",
 )
 
 

@@ -76,7 +76,7 @@ def _write(place: Path, batches: int, version: int) -> str:
 
 
 def _measured(version: int, goal_s: float | None, *arguments: str) -> Figure:
-    command = [sys.executable, "-m", "pyspark_kafka.cli", "checkpoint", *arguments]
+    command = [sys.executable, "-m", "pyspark_kafka", "checkpoint", *arguments]
     took = []
     for _ in range(_RUNS if goal_s is not None else 1):
         began = time.perf_counter()

@@ -42,7 +42,7 @@ from rich.console import Console
 from rich.table import Table
 from session import start_spark
 
-from pyspark_kafka.client.cluster.pool import close_clients
+from pyspark_kafka._client.client.cluster.pool import close_clients
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

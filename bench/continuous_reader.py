@@ -17,8 +17,8 @@ from load import Generator, Reader
 from rich.console import Console
 from rich.table import Table
 
-from pyspark_kafka.client.cluster.pool import close_clients
-from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
+from pyspark_kafka._client.client.cluster.pool import close_clients
+from pyspark_kafka._connector.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

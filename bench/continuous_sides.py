@@ -14,9 +14,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from session import JVM, OURS, jvm_process
 
 from pyspark_kafka import continuous
-from pyspark_kafka.options import parse_write_options
-from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka._client.options import parse_write_options
+from pyspark_kafka._connector.sink.columns import SinkColumns
+from pyspark_kafka._connector.sink.executor.data_writer import KafkaDataWriter
 
 if TYPE_CHECKING:
     import threading

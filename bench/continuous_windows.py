@@ -20,11 +20,11 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_kafka import continuous
+from pyspark_kafka._connector.table.kafka_table import KafkaTable
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.continuous.task.stages import TICK, Stages
-from pyspark_kafka.table.kafka_table import KafkaTable
 
 _KEYS, _STEP_MS, _BATCHES_OF_EPOCH, _SECONDS, _ROUNDS = 1_000, 100, 10, 1.5, 3
 _SCHEMA = pa.schema([("key", pa.binary()), ("timestamp", pa.timestamp("us", "UTC")), ("n", pa.int64())])

@@ -1,9 +1,8 @@
 """Count what one turn of a continuous query costs, and one micro-batch: calls, system calls, requests, Arrow's memory.
 
 All but the CPU time are whole numbers that do not depend on the machine; tests/protocol/continuous/test_cycle.py and
-tests/protocol/source/test_batch_costs.py hold them. Python's own counting is used, so calls inside compiled code and
-inside pyarrow are not among them.
-Run: make bench-cycle
+tests/protocol/_connector/source/test_batch_costs.py hold them. Python's own counting is used, so calls inside compiled
+code and inside pyarrow are not among them. Run: make bench-cycle
 """
 
 from __future__ import annotations

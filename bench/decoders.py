@@ -31,11 +31,11 @@ from google.protobuf import message_factory
 from grpc_tools import protoc
 from json_readers import JsonReaders
 
-from pyspark_kafka.formats.column_decoder import ColumnDecoder
-from pyspark_kafka.formats.column_format import ColumnFormat
-from pyspark_kafka.formats.protobuf.by_schema import read_message
-from pyspark_kafka.formats.protobuf.descriptors import build_handler
-from pyspark_kafka.formats.schemas import RegisteredSchema
+from pyspark_kafka._typed.codecs.column_decoder import ColumnDecoder
+from pyspark_kafka._typed.codecs.column_format import ColumnFormat
+from pyspark_kafka._typed.codecs.protobuf.by_schema import read_message
+from pyspark_kafka._typed.codecs.protobuf.descriptors import build_handler
+from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
 
 TIME = pa.timestamp("us", "UTC")
 FLAT = pa.struct(

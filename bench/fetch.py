@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from topics import fill_topic
 
-from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
-from pyspark_kafka.client.queries.offsets import list_offsets
-from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions, FetchOptions
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
+from pyspark_kafka._base.offsets import Latest
+from pyspark_kafka._client.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
+from pyspark_kafka._connector.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka._connector.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING
 
 from topics import fill_topic
 
-from pyspark_kafka.client.admin.topics import NewTopic, create_topics
-from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
-from pyspark_kafka.client.wire.messages import ApiVersionsRequest
-from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options import FetchOptions, parse_batch_read_options
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
+from pyspark_kafka._client.client.admin.topics import NewTopic, create_topics
+from pyspark_kafka._client.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka._client.client.wire.messages import ApiVersionsRequest
+from pyspark_kafka._client.options import FetchOptions, parse_batch_read_options
+from pyspark_kafka._connector.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka._connector.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.administration import delete_topic
 
 if TYPE_CHECKING:
-    from pyspark_kafka.options import ConnectionOptions
+    from pyspark_kafka._client.options import ConnectionOptions
 
 _RECORDS = 1_000
 _GOAL_MS = 10.0

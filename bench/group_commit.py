@@ -14,10 +14,10 @@ from typing import Annotated
 import typer
 from planning import add_one_record_each
 
-from pyspark_kafka.client.cluster.pool import close_clients
+from pyspark_kafka._base.offsets import KafkaSourceOffset
+from pyspark_kafka._client.client.cluster.pool import close_clients
+from pyspark_kafka._connector.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.connector import ReadAllAvailable
-from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.testing import EmbeddedKafka
 
 GOAL_MS = 2.0

@@ -29,11 +29,11 @@ from rich.table import Table
 from session import OURS, jvm_process, start_spark
 from topics import fill_topic
 
-from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.queries.offsets import list_offsets
-from pyspark_kafka.model import IsolationLevel, TopicPartition
-from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka._base.model import IsolationLevel, TopicPartition
+from pyspark_kafka._base.offsets import Latest
+from pyspark_kafka._client.client.cluster.pool import borrow_client
+from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.produce.producer import Producer
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.options import parse_write_options
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._client.client.cluster.pool import borrow_client
+from pyspark_kafka._client.client.produce.producer import Producer
+from pyspark_kafka._client.options import parse_write_options
+from pyspark_kafka._connector.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.records import RecordColumns, encode_rows
-from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

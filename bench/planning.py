@@ -23,16 +23,16 @@ from rich.console import Console
 from rich.table import Table
 from session import OURS, start_spark
 
-from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
-from pyspark_kafka.client.produce.producer import Producer
-from pyspark_kafka.client.queries.offsets import list_offsets
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._base.offsets import AtTimestamp, Earliest, Latest
+from pyspark_kafka._client.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka._client.client.produce.producer import Producer
+from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.options import parse_stream_read_options, parse_write_options
+from pyspark_kafka._connector.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka._connector.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.connector import ReadAllAvailable
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
-from pyspark_kafka.options import parse_stream_read_options, parse_write_options
 from pyspark_kafka.records import RecordColumns, encode_rows
-from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

@@ -20,17 +20,22 @@ from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.cluster.metadata import parse_metadata
-from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
-from pyspark_kafka.client.queries.offsets import list_offsets
-from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
+from pyspark_kafka._base.offsets import Latest
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.cluster.metadata import parse_metadata
+from pyspark_kafka._client.client.cluster.metadata_cache import MetadataCache
+from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.client.wire.messages import (
+    ApiVersionsRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+)
+from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
+from pyspark_kafka._connector.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka._connector.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions, FetchOptions
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 
 _BROKERS = 40
 _SET_UP_S = 0.3

@@ -24,6 +24,11 @@ from unittest import mock
 
 from goals import Figure
 
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._base.offsets import KafkaSourceOffset
+from pyspark_kafka._connector.sink.driver.at_least_once import KafkaStreamingWrite
+from pyspark_kafka._connector.source.driver.continuous import KafkaContinuousStream
+from pyspark_kafka._connector.source.input_partition import KafkaContinuousInputPartition
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.channel.frames import (
     NONCE_BYTES,
@@ -48,11 +53,6 @@ from pyspark_kafka.continuous.run.plan import QueryPlan
 from pyspark_kafka.continuous.run.run import QueryRun
 from pyspark_kafka.continuous.run.waits import RowWaits
 from pyspark_kafka.continuous.task.stages import Stages
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.sink.driver.at_least_once import KafkaStreamingWrite
-from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
-from pyspark_kafka.source.input_partition import KafkaContinuousInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -20,7 +20,7 @@ from measure import python_worker_peaks_mib
 from py4j.protocol import Py4JError
 from session import OURS, jvm_process, start_spark
 
-from pyspark_kafka.options import parse_write_options
+from pyspark_kafka._client.options import parse_write_options
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

@@ -10,13 +10,13 @@ from kafka import KafkaProducer
 
 from kit.independent_client import commit_positions
 from pyspark_kafka import lag
-from pyspark_kafka.client.cluster.pool import close_clients
+from pyspark_kafka._client.client.cluster.pool import close_clients
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark_kafka.operations.lag.values import LagReport
+    from pyspark_kafka._ops.operations.lag.values import LagReport
 
 _TOPICS, _PARTITIONS_EACH = 20, 500
 _RECORDS_EACH = 3

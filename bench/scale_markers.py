@@ -20,13 +20,13 @@ from measure import cpu_seconds
 from session import OURS, start_spark
 
 from pyspark_kafka import continuous
-from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
-from pyspark_kafka.client.queries.offsets import list_offsets
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import parse_write_options
-from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._base.offsets import Latest
+from pyspark_kafka._client.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.options import parse_write_options
+from pyspark_kafka._connector.sink.columns import SinkColumns
+from pyspark_kafka._connector.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from goals import Figure
 from planning import add_one_record_each, times_ms
 
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
+from pyspark_kafka._client.options import parse_stream_read_options
+from pyspark_kafka._connector.planning import pack_ranges
+from pyspark_kafka._connector.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka._connector.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka._connector.source.input_partition import KafkaInputPartition
 from pyspark_kafka.connector import ReadAllAvailable
-from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options import parse_stream_read_options
-from pyspark_kafka.planning import pack_ranges
-from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.input_partition import KafkaInputPartition
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

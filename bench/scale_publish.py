@@ -24,12 +24,12 @@ import pyarrow as pa
 from goals import Figure
 from measure import cpu_seconds
 
-from pyspark_kafka.client.cluster.pool import close_clients
+from pyspark_kafka._client.client.cluster.pool import close_clients
+from pyspark_kafka._client.options import parse_write_options
+from pyspark_kafka._connector.sink.columns import SinkColumns
+from pyspark_kafka._connector.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
+from pyspark_kafka._connector.sink.executor.outbox import PreparedMessage
 from pyspark_kafka.connector import PhysicalWriteInfo
-from pyspark_kafka.options import parse_write_options
-from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
-from pyspark_kafka.sink.executor.outbox import PreparedMessage
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

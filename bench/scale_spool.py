@@ -16,7 +16,7 @@ from goals import Figure
 from scale_publish import prepare, streaming_write
 
 from kit.fakes.object_store import ObjectStore
-from pyspark_kafka.client.cluster.pool import close_clients
+from pyspark_kafka._client.client.cluster.pool import close_clients
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

@@ -33,8 +33,8 @@ from session import OURS, start_spark
 from topics import fill_topic
 
 from pyspark_kafka import metrics
-from pyspark_kafka.spark.metrics.listener import STORE, MetricsListener
-from pyspark_kafka.spark.processes.counter_files import FOLDER, to_lines
+from pyspark_kafka._connector.spark.processes.counter_files import FOLDER, to_lines
+from pyspark_kafka._ops.metrics.listener import STORE, MetricsListener
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

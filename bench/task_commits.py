@@ -23,13 +23,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka._client.client.cluster.pool import borrow_client
+from pyspark_kafka._client.options import ExactlyOnceOptions, WriteOptions, parse_write_options
+from pyspark_kafka._connector.sink.columns import SinkColumns
+from pyspark_kafka._connector.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
+from pyspark_kafka._connector.sink.driver.task_commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka._connector.sink.driver.tasks_exactly_once import KafkaTaskCommitStreamingWrite
 from pyspark_kafka.connector import PhysicalWriteInfo
-from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions, parse_write_options
-from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
-from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
-from pyspark_kafka.sink.driver.tasks_exactly_once import KafkaTaskCommitStreamingWrite
 from pyspark_kafka.testing import EmbeddedKafka
 
 _ROW_BYTES, _KEY_BYTES = 1_000, 16

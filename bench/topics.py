@@ -6,9 +6,9 @@ import random
 
 import pyarrow as pa
 
-from pyspark_kafka.options import parse_write_options
-from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka._client.options import parse_write_options
+from pyspark_kafka._connector.sink.columns import SinkColumns
+from pyspark_kafka._connector.sink.executor.data_writer import KafkaDataWriter
 
 _ROWS = 20_000
 _CITIES = ("Berlin", "Paris", "Madrid", "Rome", "Warsaw", "Oslo", "Lisbon", "Vienna")

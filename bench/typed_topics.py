@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 from google.protobuf import descriptor_pb2
 
-from pyspark_kafka.formats.column_encoder import ColumnEncoder
-from pyspark_kafka.formats.column_format import ColumnFormat
-from pyspark_kafka.formats.schemas import RegisteredSchema
-from pyspark_kafka.options import parse_write_options
-from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka._client.options import parse_write_options
+from pyspark_kafka._connector.sink.columns import SinkColumns
+from pyspark_kafka._connector.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka._typed.codecs.column_encoder import ColumnEncoder
+from pyspark_kafka._typed.codecs.column_format import ColumnFormat
+from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
 
 _ROWS = 20_000
 _CITIES = ("Berlin", "Paris", "Madrid", "Rome", "Warsaw", "Oslo", "Lisbon", "Vienna")

@@ -40,7 +40,7 @@ pytest_plugins = (
 )
 
 # Only the environment of `make test-sail` has what they run on.
-collect_ignore = [] if find_spec("pysail") else ["integration/spark/test_sail.py"]
+collect_ignore = [] if find_spec("pysail") else ["integration/_connector/spark/test_sail.py"]
 
 # Spark's own times, and those that Python makes of them, are shown in UTC wherever the tests run.
 os.environ["TZ"] = "UTC"

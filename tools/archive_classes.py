@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pyspark_kafka.spark.processes.prepare import worker_program
+from pyspark_kafka._connector.spark.processes.prepare import worker_program
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import QUICK_JVM_FLAGS
 from pyspark_kafka.testing.jars import DEFAULT_VERSION, class_archive

@@ -30,7 +30,8 @@ MAX_BYTES = {"pure": 1_800_000, "compiled": 2_700_000}
 USE = """
 import pathlib, sys
 import pyspark_kafka
-from pyspark_kafka import DefaultSource, compiled
+from pyspark_kafka import DefaultSource
+from pyspark_kafka._base import compiled
 from pyspark_kafka.testing.jars import DEFAULT_VERSION, pinned_checksums
 
 place = pathlib.Path(sys.argv[1])

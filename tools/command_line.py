@@ -12,7 +12,7 @@ from typing import Any
 
 import typer.main
 
-from pyspark_kafka.cli.main import app
+from pyspark_kafka._ops.cli.main import app
 
 SHARED = ("--bootstrap-servers", "--config", "--options", "-o", "--json")
 # What exit status 1 means, where a command has it.
@@ -27,7 +27,7 @@ FINDINGS = {
 _HEAD = """# The command line
 
 `pip install "pyspark-kafka[cli]"` installs the program. It needs neither Spark nor a JAR, except for `demo` and for `check` with `--spark`, `--remote` or
-`--cluster`. `python -m pyspark_kafka.cli` is the same program, if its script is not on the `PATH`. `pyspark-kafka --version` prints the version.
+`--cluster`. `python -m pyspark_kafka` is the same program, if its script is not on the `PATH`. `pyspark-kafka --version` prints the version.
 
 This page is written by `tools/command_line.py`; [operations](operations.md), [check](check.md) and
 [transactions](transactions.md) describe the commands.

@@ -7,7 +7,7 @@ import sys
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing.jars import DEFAULT_VERSION, kafka_classpath
 
-# The second is the last line before 4.0: tests/integration/client/test_broker_versions.py runs against both.
+# The second is the last line before 4.0: tests/integration/_client/client/test_broker_versions.py runs against both.
 VERSIONS = (DEFAULT_VERSION, "3.9.2")
 
 try:

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import kafka
 
 from fixture_cases import BATCHES, CASES, Case, Record
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.fetch.fetcher import Fetcher
-from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
-from pyspark_kafka.options import ConnectionOptions, FetchOptions
+from pyspark_kafka._base.model import IsolationLevel, OffsetRange, TopicPartition
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.fetch.fetcher import Fetcher
+from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.jars import kafka_classpath
 from pyspark_kafka.testing.java import find_java
@@ -36,7 +36,7 @@ from pyspark_kafka.testing.java import find_java
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark_kafka.client.fetch.cursor import FetchedRecords
+    from pyspark_kafka._client.client.fetch.cursor import FetchedRecords
 
     # Plays a script; return the version of the program and the acknowledged offset and time of each record.
     Writer = Callable[[dict[str, Any]], tuple[str, list[dict[str, int]]]]

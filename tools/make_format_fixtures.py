@@ -31,7 +31,7 @@ from google.protobuf import json_format, message_factory
 from grpc_tools import protoc
 
 import format_cases as cases
-from pyspark_kafka.formats.protobuf.descriptors import find_message
+from pyspark_kafka._typed.codecs.protobuf.descriptors import find_message
 
 WRITERS_FOLDER = Path(__file__).with_name("fixture_writers")
 # What each Java program of fixture_writers/ needs, from Maven Central; the first is the one that writes.

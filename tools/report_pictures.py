@@ -10,10 +10,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.reports.generate import write_report
-from pyspark_kafka.operations.reports.render import ReportData
-from pyspark_kafka.operations.reports.timeline import BatchStats
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._ops.operations.reports.generate import write_report
+from pyspark_kafka._ops.operations.reports.render import ReportData
+from pyspark_kafka._ops.operations.reports.timeline import BatchStats
 
 _ROOT = Path(__file__).parents[1]
 _STARTED_MS = 1_795_300_000_000

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from fuzzing.draw import Draw
 from fuzzing.oracles import require
+from pyspark_kafka._base.offsets import KafkaSourceOffset
+from pyspark_kafka._connector.sink.commit_marker import CommitMarker
+from pyspark_kafka._connector.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.checkpoint import CommitLog, OffsetSeqLog
 from pyspark_kafka.checkpoint.state_files import VersionChain, VersionReader
 from pyspark_kafka.checkpoint.state_names import StateVersion
@@ -16,9 +19,6 @@ from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.state.versions import StateVersions
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.sink.commit_marker import CommitMarker
-from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

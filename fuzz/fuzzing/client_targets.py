@@ -1,4 +1,4 @@
-"""Targets of client/: frames and Fetch responses. Nothing here is compiled, so there are no variants to compare."""
+"""Targets of the client: frames and Fetch responses. Nothing here is compiled, so there are no variants to compare."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
-from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION, parse_fetch_response
-from pyspark_kafka.client.net.frame_stream import EndOfStreamError, FrameStream
-from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_response_header
-from pyspark_kafka.client.wire.token_requests import TokenChanged, TokenCreated, TokensDescribed
+from pyspark_kafka._client.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION, parse_fetch_response
+from pyspark_kafka._client.client.net.frame_stream import EndOfStreamError, FrameStream
+from pyspark_kafka._client.client.wire.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_response_header
+from pyspark_kafka._client.client.wire.token_requests import TokenChanged, TokenCreated, TokensDescribed
 from pyspark_kafka.records import scan
 
 if TYPE_CHECKING:

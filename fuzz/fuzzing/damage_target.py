@@ -8,7 +8,7 @@ from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
 from kit.fakes.damaged_cluster import DamagedCluster
 from kit.fakes.logs import Batch, record_batch
-from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION
+from pyspark_kafka._client.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
-from pyspark_kafka.client.login.errors import credentials_refused, handshake_refused
-from pyspark_kafka.client.login.mechanism import ExchangeError
-from pyspark_kafka.client.login.oauth import OAuthMechanism
-from pyspark_kafka.client.login.scram import MAX_ITERATIONS, ScramMechanism
-from pyspark_kafka.client.login.tokens.claims import parse_claims
-from pyspark_kafka.client.login.tokens.endpoint import read_answer
-from pyspark_kafka.client.login.tokens.token import Token
-from pyspark_kafka.options import ScramLogin, Secret, TokenEndpoint, parse_login
+from pyspark_kafka._client.client.login.errors import credentials_refused, handshake_refused
+from pyspark_kafka._client.client.login.mechanism import ExchangeError
+from pyspark_kafka._client.client.login.oauth import OAuthMechanism
+from pyspark_kafka._client.client.login.scram import MAX_ITERATIONS, ScramMechanism
+from pyspark_kafka._client.client.login.tokens.claims import parse_claims
+from pyspark_kafka._client.client.login.tokens.endpoint import read_answer
+from pyspark_kafka._client.client.login.tokens.token import Token
+from pyspark_kafka._client.options import ScramLogin, Secret, TokenEndpoint, parse_login
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,19 +11,19 @@ import pyarrow as pa
 
 from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
-from pyspark_kafka.formats.protobuf.by_schema import read_message
-from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
-from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema, UnknownSchemaError
-from pyspark_kafka.options import RegistryOptions, Secret
-from pyspark_kafka.registry import clients
-from pyspark_kafka.registry.apicurio import ApicurioRegistry
-from pyspark_kafka.registry.confluent import ConfluentRegistry
-from pyspark_kafka.registry.glue import GlueRegistry
+from pyspark_kafka._client.options import RegistryOptions, Secret
+from pyspark_kafka._typed.codecs.protobuf.by_schema import read_message
+from pyspark_kafka._typed.codecs.protobuf.decoding import ProtobufDecoder
+from pyspark_kafka._typed.codecs.schemas import NamedSchema, RegisteredSchema, UnknownSchemaError
+from pyspark_kafka._typed.registry import clients
+from pyspark_kafka._typed.registry.apicurio import ApicurioRegistry
+from pyspark_kafka._typed.registry.confluent import ConfluentRegistry
+from pyspark_kafka._typed.registry.glue import GlueRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark_kafka.formats.schemas import SchemaRegistry
+    from pyspark_kafka._typed.codecs.schemas import SchemaRegistry
     from pyspark_kafka.records._variant import Kernel
 
 # In no answer that a mutation makes by chance.

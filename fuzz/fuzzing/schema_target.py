@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
-from pyspark_kafka.formats.avro.decoding import AvroDecoder
-from pyspark_kafka.formats.avro.schema import parse_schema
-from pyspark_kafka.formats.json.schemas.json_schema import parse_json_schema
-from pyspark_kafka.formats.protobuf.by_schema import read_message
-from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
-from pyspark_kafka.formats.schemas import RegisteredSchema
-from pyspark_kafka.formats.spark_schema.ddl import parse_ddl
-from pyspark_kafka.formats.spark_schema.schema_json import parse_schema_json
+from pyspark_kafka._typed.codecs.avro.decoding import AvroDecoder
+from pyspark_kafka._typed.codecs.avro.schema import parse_schema
+from pyspark_kafka._typed.codecs.json.schemas.json_schema import parse_json_schema
+from pyspark_kafka._typed.codecs.protobuf.by_schema import read_message
+from pyspark_kafka._typed.codecs.protobuf.decoding import ProtobufDecoder
+from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
+from pyspark_kafka._typed.typed.spark_schema.ddl import parse_ddl
+from pyspark_kafka._typed.typed.spark_schema.schema_json import parse_schema_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,8 +24,10 @@ from fuzzing.batch_target import HEAD_BYTES
 from fuzzing.channel_target import AGAIN, OTHER_SIDE, RAW, SIGNED
 from fuzzing.value_seeds import VALUE_SEEDS
 from kit.record_batches import ABORT, COMMIT, DELETE_HORIZON, LOG_APPEND, TRANSACTIONAL, batch, control_batch, record
+from pyspark_kafka._client.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION
+from pyspark_kafka._client.options import LOGIN_MODULES
+from pyspark_kafka._connector.sink.commit_marker import CommitMarker
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
-from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import (
     Alive,
@@ -41,8 +43,6 @@ from pyspark_kafka.continuous.epochs.messages import (
 )
 from pyspark_kafka.continuous.state.version_files import delta_bytes
 from pyspark_kafka.continuous.state.versions import StateVersions
-from pyspark_kafka.options import LOGIN_MODULES
-from pyspark_kafka.sink.commit_marker import CommitMarker
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "unit" / "records" / "golden"
 _STORES = Path(__file__).resolve().parents[2] / "tests" / "golden" / "stores"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
-from pyspark_kafka.client.tls.certificates import parse_certificate
-from pyspark_kafka.client.tls.der import max_iterations
-from pyspark_kafka.client.tls.stores.certificate_store import KEYSTORE, TRUSTSTORE, parse_store
-from pyspark_kafka.options import CertificateStore, Secret
+from pyspark_kafka._client.client.tls.certificates import parse_certificate
+from pyspark_kafka._client.client.tls.der import max_iterations
+from pyspark_kafka._client.client.tls.stores.certificate_store import KEYSTORE, TRUSTSTORE, parse_store
+from pyspark_kafka._client.options import CertificateStore, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

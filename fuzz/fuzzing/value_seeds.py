@@ -10,7 +10,7 @@ from fuzzing.schema_target import READERS
 from fuzzing.value_targets import FORMATS, FRAMINGS, GLUE_ID, repeated
 from kit.golden_formats import NAMES, GoldenFile
 from kit.protobuf_schema import everything, file_set
-from pyspark_kafka.formats.wire_format import APICURIO8, CONFLUENT
+from pyspark_kafka._typed.codecs.wire_format import APICURIO8, CONFLUENT
 
 _DDL = b"id BIGINT, `a b` STRING NOT NULL, d DECIMAL(10, 2), l ARRAY<STRUCT<x: DOUBLE>>, m MAP<STRING, TIMESTAMP_NTZ>"
 _SPARK_JSON = (

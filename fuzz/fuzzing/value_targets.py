@@ -19,22 +19,22 @@ from fuzzing.oracles import outcome_of, require
 from fuzzing.schema_draw import draw_evolution, draw_schema
 from kit.golden_formats import JSON_TYPE, KnownSchemas
 from kit.protobuf_schema import everything, file_set
-from pyspark_kafka.formats.avro import _variant as avro_variant
-from pyspark_kafka.formats.avro.decoding import AvroDecoder
-from pyspark_kafka.formats.avro.schema import parse_schema
-from pyspark_kafka.formats.column_decoder import ColumnDecoder
-from pyspark_kafka.formats.column_format import ColumnFormat
-from pyspark_kafka.formats.json.decoding import JsonDecoder
-from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
-from pyspark_kafka.formats.protobuf.message_index import write_glue_index
-from pyspark_kafka.formats.schemas import RegisteredSchema
+from pyspark_kafka._typed.codecs.avro import _variant as avro_variant
+from pyspark_kafka._typed.codecs.avro.decoding import AvroDecoder
+from pyspark_kafka._typed.codecs.avro.schema import parse_schema
+from pyspark_kafka._typed.codecs.column_decoder import ColumnDecoder
+from pyspark_kafka._typed.codecs.column_format import ColumnFormat
+from pyspark_kafka._typed.codecs.json.decoding import JsonDecoder
+from pyspark_kafka._typed.codecs.protobuf.decoding import ProtobufDecoder
+from pyspark_kafka._typed.codecs.protobuf.message_index import write_glue_index
+from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
-    from pyspark_kafka.formats.column_decoder import DecodedColumn
-    from pyspark_kafka.formats.values import DecodedValues
+    from pyspark_kafka._typed.codecs.column_decoder import DecodedColumn
+    from pyspark_kafka._typed.codecs.values import DecodedValues
     from pyspark_kafka.records._variant import Kernel
 
     Decode = Callable[[list[bytes | None], list[Any]], DecodedValues | DecodedColumn]

@@ -117,10 +117,10 @@ def _mutate(arguments: argparse.Namespace, shared: mmap.mmap) -> None:
 def _cover(arguments: argparse.Namespace, shared: mmap.mmap) -> None:
     import atheris  # noqa: PLC0415 - not there on every platform
 
-    followed = ["pyspark_kafka.records", "pyspark_kafka.client", "pyspark_kafka.continuous"]
+    followed = ["pyspark_kafka.records", "pyspark_kafka._client.client", "pyspark_kafka.continuous"]
     with atheris.instrument_imports(include=followed):
-        from pyspark_kafka.client.fetch import response  # noqa: F401, PLC0415 - to instrument it
-        from pyspark_kafka.client.wire import frames  # noqa: F401, PLC0415 - to instrument it
+        from pyspark_kafka._client.client.fetch import response  # noqa: F401, PLC0415 - to instrument it
+        from pyspark_kafka._client.client.wire import frames  # noqa: F401, PLC0415 - to instrument it
         from pyspark_kafka.continuous.channel import frames as channel  # noqa: F401, PLC0415 - likewise
         from pyspark_kafka.continuous.epochs import messages  # noqa: F401, PLC0415 - likewise
         from pyspark_kafka.records import decoding, encoding  # noqa: F401, PLC0415 - likewise

@@ -27,16 +27,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
-    from pyspark_kafka.diagnosis import check
-    from pyspark_kafka.operations.lag.api import lag
-    from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-    from pyspark_kafka.spark.data_source import KafkaDataSource as DefaultSource
-    from pyspark_kafka.spark.dead_letters.letters import dead_letters, with_dead_letters
-    from pyspark_kafka.spark.dead_letters.redrive import redrive
-    from pyspark_kafka.spark.kafka_source import KafkaSource
-    from pyspark_kafka.spark.processes.prepare import prepare
-    from pyspark_kafka.spark.table_source import as_data_source
-    from pyspark_kafka.table.arrow_read import read_arrow
+    from pyspark_kafka._connector.source.driver.micro_batch import KafkaMicroBatchStream
+    from pyspark_kafka._connector.spark.data_source import KafkaDataSource as DefaultSource
+    from pyspark_kafka._connector.spark.dead_letters.letters import dead_letters, with_dead_letters
+    from pyspark_kafka._connector.spark.dead_letters.redrive import redrive
+    from pyspark_kafka._connector.spark.kafka_source import KafkaSource
+    from pyspark_kafka._connector.spark.processes.prepare import prepare
+    from pyspark_kafka._connector.spark.table_source import as_data_source
+    from pyspark_kafka._connector.table.arrow_read import read_arrow
+    from pyspark_kafka._ops.diagnosis import check
+    from pyspark_kafka._ops.operations.lag.api import lag
 
 __all__ = [
     "DefaultSource",
@@ -54,20 +54,20 @@ __all__ = [
 ]
 
 _EXPORTS = {
-    "DefaultSource": ("pyspark_kafka.spark.data_source", "KafkaDataSource"),
-    "KafkaMicroBatchStream": ("pyspark_kafka.source.driver.micro_batch", "KafkaMicroBatchStream"),
-    "KafkaSource": ("pyspark_kafka.spark.kafka_source", "KafkaSource"),
-    "as_data_source": ("pyspark_kafka.spark.table_source", "as_data_source"),
-    "check": ("pyspark_kafka.diagnosis", "check"),
-    "dead_letters": ("pyspark_kafka.spark.dead_letters.letters", "dead_letters"),
-    "lag": ("pyspark_kafka.operations.lag.api", "lag"),
-    "prepare": ("pyspark_kafka.spark.processes.prepare", "prepare"),
-    "read_arrow": ("pyspark_kafka.table.arrow_read", "read_arrow"),
-    "redrive": ("pyspark_kafka.spark.dead_letters.redrive", "redrive"),
-    "with_dead_letters": ("pyspark_kafka.spark.dead_letters.letters", "with_dead_letters"),
+    "DefaultSource": ("pyspark_kafka._connector.spark.data_source", "KafkaDataSource"),
+    "KafkaMicroBatchStream": ("pyspark_kafka._connector.source.driver.micro_batch", "KafkaMicroBatchStream"),
+    "KafkaSource": ("pyspark_kafka._connector.spark.kafka_source", "KafkaSource"),
+    "as_data_source": ("pyspark_kafka._connector.spark.table_source", "as_data_source"),
+    "check": ("pyspark_kafka._ops.diagnosis", "check"),
+    "dead_letters": ("pyspark_kafka._connector.spark.dead_letters.letters", "dead_letters"),
+    "lag": ("pyspark_kafka._ops.operations.lag.api", "lag"),
+    "prepare": ("pyspark_kafka._connector.spark.processes.prepare", "prepare"),
+    "read_arrow": ("pyspark_kafka._connector.table.arrow_read", "read_arrow"),
+    "redrive": ("pyspark_kafka._connector.spark.dead_letters.redrive", "redrive"),
+    "with_dead_letters": ("pyspark_kafka._connector.spark.dead_letters.letters", "with_dead_letters"),
 }
 
-_NEEDS_SPARK = "pyspark_kafka.spark."
+_NEEDS_SPARK = "pyspark_kafka._connector.spark."
 
 
 def __getattr__(name: str) -> Any:
@@ -75,7 +75,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _EXPORTS[name]
     if module.startswith(_NEEDS_SPARK):
-        from pyspark_kafka.spark.processes.required_version import require_pyspark  # noqa: PLC0415 - only where it is needed
+        from pyspark_kafka._connector.spark.processes.required_version import require_pyspark  # noqa: PLC0415 - only where it is needed
 
         require_pyspark()
     return getattr(import_module(module), attribute)

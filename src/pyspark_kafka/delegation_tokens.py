@@ -21,19 +21,19 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.admin.tokens import create_token, describe_tokens, expire_token, renew_token
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.login.delegation_token import DelegationToken, jaas_text
+from pyspark_kafka._base.interrupt import interrupted_by
+from pyspark_kafka._client.client.admin.tokens import create_token, describe_tokens, expire_token, renew_token
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.login.delegation_token import DelegationToken, jaas_text
+from pyspark_kafka._client.options import EVERYWHERE, OPTIONS, parse_write_options
+from pyspark_kafka._connector.spark.token_provider import from_spark
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.interrupt import interrupted_by
-from pyspark_kafka.options import EVERYWHERE, OPTIONS, parse_write_options
-from pyspark_kafka.spark.token_provider import from_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
-    from pyspark_kafka.options import ConnectionOptions
+    from pyspark_kafka._client.options import ConnectionOptions
 
 __all__ = [
     "DelegationToken",

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.spark.metrics.export.exporter import Exporter
-from pyspark_kafka.spark.metrics.export.families import MAX_PARTITIONS
-from pyspark_kafka.spark.metrics.export.otel import OpenTelemetryMetrics, observe
-from pyspark_kafka.spark.metrics.export.prometheus import LOOPBACK, PrometheusEndpoint, serve
-from pyspark_kafka.spark.metrics.listener import MetricsListener, latest, listen, snapshot
-from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
+from pyspark_kafka._ops.metrics.export.exporter import Exporter
+from pyspark_kafka._ops.metrics.export.families import MAX_PARTITIONS
+from pyspark_kafka._ops.metrics.export.otel import OpenTelemetryMetrics, observe
+from pyspark_kafka._ops.metrics.export.prometheus import LOOPBACK, PrometheusEndpoint, serve
+from pyspark_kafka._ops.metrics.listener import MetricsListener, latest, listen, snapshot
+from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from pyspark.sql import SparkSession
 
-    from pyspark_kafka.operations.lag.values import LagReport
-    from pyspark_kafka.operations.reports.live import LiveView
+    from pyspark_kafka._ops.operations.lag.values import LagReport
+    from pyspark_kafka._ops.operations.reports.live import LiveView
 
 __all__ = [
     "MetricsListener",
@@ -142,9 +142,9 @@ def lag(
         AccessError: the login is refused.
         TransportError, DeadlineError: no broker can be reached.
     """
-    from pyspark_kafka.operations.lag.api import look  # noqa: PLC0415 - not for listeners
-    from pyspark_kafka.operations.settings import resolve_settings  # noqa: PLC0415
-    from pyspark_kafka.spark.metrics.query_lag import query_positions  # noqa: PLC0415
+    from pyspark_kafka._ops.metrics.query_lag import query_positions  # noqa: PLC0415
+    from pyspark_kafka._ops.operations.lag.api import look  # noqa: PLC0415 - not for listeners
+    from pyspark_kafka._ops.operations.settings import resolve_settings  # noqa: PLC0415
 
     settings = resolve_settings(options).with_time(timeout_s * 1000)
     return {
@@ -176,6 +176,6 @@ def live(query: Any, interval_s: float = 2.0) -> LiveView:
         CapabilityError: the program is not a notebook.
         MissingDependencyError: a package of the extra `report` is missing.
     """
-    from pyspark_kafka.operations.reports.live import LiveView, notebook_display  # noqa: PLC0415 - not for listeners
+    from pyspark_kafka._ops.operations.reports.live import LiveView, notebook_display  # noqa: PLC0415 - not for listeners
 
     return LiveView(query, interval_s, notebook_display())

@@ -16,7 +16,7 @@ from kit.fakes.simulated_query import Simulation
 from kit.fakes.simulated_state import StatefulSimulation
 from kit.fakes.simulated_timers import TimedSimulation
 from kit.fakes.simulated_transactions import TransactionalSimulation
-from pyspark_kafka.client.transactions.open_transaction import Generation
+from pyspark_kafka._client.client.transactions.open_transaction import Generation
 
 LINES = [
     line.split(maxsplit=2)

@@ -27,9 +27,9 @@ from kafka.errors import (
 from kit.brokers.two_brokers import Member, free_ports, join_cluster
 from kit.network.proxy import Proxies, Proxy
 from kit.waiting import eventually
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.cluster.metadata import PartitionMetadata
-from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
+from pyspark_kafka._client.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import HOST, BrokerAddress, parse_cluster_id
 

@@ -11,8 +11,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWrite
 from pyspark.sql.types import StructType
 
 from pyspark_kafka import DefaultSource
-from pyspark_kafka.sink.commit_marker import MarkerFinding
-from pyspark_kafka.sink.driver import publisher
+from pyspark_kafka._connector.sink.commit_marker import MarkerFinding
+from pyspark_kafka._connector.sink.driver import publisher
 
 BUGS = {
     "reads_again": "every fourth micro-batch begins 3 offsets before the end of the one before it, in one partition",

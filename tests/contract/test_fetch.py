@@ -7,7 +7,7 @@ import pytest
 from kit.brokers.requests import AskedBroker
 from kit.reading import read_range
 from kit.record_batches import offsets, plain_batch
-from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
 
 OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC = 1, 3
 

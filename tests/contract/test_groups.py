@@ -7,9 +7,9 @@ import uuid
 import pytest
 
 from kit.brokers.requests import AskedBroker
-from pyspark_kafka.client.transactions.group_commits import GroupCommits
-from pyspark_kafka.client.transactions.group_positions import GroupPosition, GroupPositions
-from pyspark_kafka.model import TopicPartition
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._client.client.transactions.group_commits import GroupCommits
+from pyspark_kafka._client.client.transactions.group_positions import GroupPosition, GroupPositions
 
 
 @pytest.fixture

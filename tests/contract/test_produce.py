@@ -7,9 +7,9 @@ import struct
 from kit.brokers.requests import AskedBroker
 from kit.reading import read_range
 from kit.record_batches import batch, offsets, plain_batch, record
-from pyspark_kafka.client.produce.producer import Producer
-from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options import ProducerOptions
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
+from pyspark_kafka._client.client.produce.producer import Producer
+from pyspark_kafka._client.options import ProducerOptions
 
 CORRUPT_MESSAGE, UNKNOWN_TOPIC, MESSAGE_TOO_LARGE, OUT_OF_ORDER, INVALID_PRODUCER_EPOCH = 2, 3, 10, 45, 47
 INVALID_RECORD = 87

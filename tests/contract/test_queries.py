@@ -8,12 +8,12 @@ import pytest
 
 from kit.brokers.requests import AskedBroker
 from kit.record_batches import batch, plain_batch, record
-from pyspark_kafka.client.queries.log_sizes import fetch_log_sizes
-from pyspark_kafka.client.queries.offset_messages import OffsetSpec
-from pyspark_kafka.client.queries.offsets import list_offsets_now
-from pyspark_kafka.client.queries.topic_configs import fetch_topic_configs
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import Earliest, Latest
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._base.offsets import Earliest, Latest
+from pyspark_kafka._client.client.queries.log_sizes import fetch_log_sizes
+from pyspark_kafka._client.client.queries.offset_messages import OffsetSpec
+from pyspark_kafka._client.client.queries.offsets import list_offsets_now
+from pyspark_kafka._client.client.queries.topic_configs import fetch_topic_configs
 
 UNKNOWN_TOPIC = 3
 LATEST, EARLIEST = -1, -2

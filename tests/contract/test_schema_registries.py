@@ -10,10 +10,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from kit.fakes.schema_registry import SchemaRegistryServer
+from pyspark_kafka._client.options import RegistryOptions
+from pyspark_kafka._typed.codecs.schemas import NamedSchema, RegisteredSchema, SchemaRegistry, UnknownSchemaError
+from pyspark_kafka._typed.registry.connect import open_registry
 from pyspark_kafka.errors import RegistryError
-from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema, SchemaRegistry, UnknownSchemaError
-from pyspark_kafka.options import RegistryOptions
-from pyspark_kafka.registry.connect import open_registry
 
 FAKE, COMPATIBLE, CORE = "the tests' own", "/apis/ccompat/v7", "/apis/registry/v2"
 PROTO = 'syntax = "proto3"; package {package}; message M {{ int64 x = 1; }}'

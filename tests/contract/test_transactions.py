@@ -9,11 +9,11 @@ import pytest
 from kit.brokers.requests import AskedBroker
 from kit.record_batches import TRANSACTIONAL, offsets, plain_batch, whole
 from kit.waiting import eventually
-from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
-from pyspark_kafka.client.transactions.group_positions import GroupPosition, GroupPositions
-from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
-from pyspark_kafka.client.transactions.owner import TransactionalId
-from pyspark_kafka.model import TopicPartition
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError
+from pyspark_kafka._client.client.transactions.group_positions import GroupPosition, GroupPositions
+from pyspark_kafka._client.client.transactions.open_transaction import OpenTransaction
+from pyspark_kafka._client.client.transactions.owner import TransactionalId
 
 LATEST = -1
 INVALID_PRODUCER_EPOCH = 47

@@ -19,13 +19,13 @@ from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWrite
 from pyspark.sql.types import StructType
 
 from pyspark_kafka import DefaultSource
-from pyspark_kafka.client.produce.producer import Producer
-from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
-from pyspark_kafka.client.transactions.owner import TransactionalId
-from pyspark_kafka.sink.commit_marker import MarkerFinding
-from pyspark_kafka.sink.driver import publisher
-from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
-from pyspark_kafka.sink.driver.task_commits import TaskCommits
+from pyspark_kafka._client.client.produce.producer import Producer
+from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError
+from pyspark_kafka._client.client.transactions.owner import TransactionalId
+from pyspark_kafka._connector.sink.commit_marker import MarkerFinding
+from pyspark_kafka._connector.sink.driver import publisher
+from pyspark_kafka._connector.sink.driver.task_commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka._connector.sink.driver.task_commits import TaskCommits
 
 # A test that fails to kill it does not leave it behind for ever. Longer than any wait of the harness: what a test waits
 # for must not come because the one that stands has continued unasked.

@@ -9,9 +9,9 @@ from kafka import TopicPartition as KafkaPartition
 from kafka.admin import KafkaAdminClient
 
 from kit.waiting import eventually
-from pyspark_kafka.client.admin.topics import NewTopic, create_topics
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.model import TopicPartition
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._client.client.admin.topics import NewTopic, create_topics
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.testing import administration
 
 

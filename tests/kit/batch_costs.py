@@ -14,12 +14,12 @@ from unittest.mock import patch
 from kit.costs import without_collections
 from kit.cycle import SOURCE, TARGET, CallCount, Shape, Turn, record_batches
 from kit.fakes.tcp_cluster import TcpCluster
-from pyspark_kafka.client.cluster.pool import ClientPool, close_clients
-from pyspark_kafka.client.produce.pool import ProducerPool
-from pyspark_kafka.options import parse_write_options
-from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
-from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka._client.client.cluster.pool import ClientPool, close_clients
+from pyspark_kafka._client.client.produce.pool import ProducerPool
+from pyspark_kafka._client.options import parse_write_options
+from pyspark_kafka._connector.sink.columns import SinkColumns
+from pyspark_kafka._connector.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka._connector.source.driver.micro_batch import KafkaMicroBatchStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,8 +112,8 @@ class _Batches:
 def _open(partitions: int) -> Iterator[_Batches]:
     with (
         # Without the clusters that other tests of this process have talked to.
-        patch("pyspark_kafka.client.cluster.pool._POOL", ClientPool()),
-        patch("pyspark_kafka.client.produce.pool._POOL", ProducerPool()),
+        patch("pyspark_kafka._client.client.cluster.pool._POOL", ClientPool()),
+        patch("pyspark_kafka._client.client.produce.pool._POOL", ProducerPool()),
         TcpCluster() as cluster,
         ExitStack() as resources,
     ):

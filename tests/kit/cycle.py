@@ -29,12 +29,12 @@ from kit.fakes.handlers.fetch import fetch
 from kit.fakes.handlers.produce import produce
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.waiting import PATIENCE_S
-from pyspark_kafka.client.cluster.pool import close_clients
-from pyspark_kafka.client.net.connection import Connection
-from pyspark_kafka.options import parse_write_options
-from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
-from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
+from pyspark_kafka._client.client.cluster.pool import close_clients
+from pyspark_kafka._client.client.net.connection import Connection
+from pyspark_kafka._client.options import parse_write_options
+from pyspark_kafka._connector.sink.columns import SinkColumns
+from pyspark_kafka._connector.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka._connector.source.driver.continuous import KafkaContinuousStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

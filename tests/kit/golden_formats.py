@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pyspark_kafka.formats.avro.by_schema import read_schema
-from pyspark_kafka.formats.avro.decoding import AvroDecoder
-from pyspark_kafka.formats.column_format import ColumnFormat
-from pyspark_kafka.formats.protobuf.by_schema import read_message
-from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
-from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, SchemaKind, UnknownSchemaError
+from pyspark_kafka._typed.codecs.avro.by_schema import read_schema
+from pyspark_kafka._typed.codecs.avro.decoding import AvroDecoder
+from pyspark_kafka._typed.codecs.column_format import ColumnFormat
+from pyspark_kafka._typed.codecs.protobuf.by_schema import read_message
+from pyspark_kafka._typed.codecs.protobuf.decoding import ProtobufDecoder
+from pyspark_kafka._typed.codecs.schemas import RegisteredSchema, SchemaId, SchemaKind, UnknownSchemaError
 
 FOLDER = Path(__file__).parents[1] / "golden" / "formats"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))

@@ -13,8 +13,8 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2
 from hypothesis import strategies as st
 
-from pyspark_kafka.formats.column_format import ColumnFormat
-from pyspark_kafka.formats.schemas import RegisteredSchema
+from pyspark_kafka._typed.codecs.column_format import ColumnFormat
+from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
 
 Field = descriptor_pb2.FieldDescriptorProto
 _AVRO = {

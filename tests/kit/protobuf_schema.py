@@ -6,7 +6,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, message_factory
 
-from pyspark_kafka.formats.protobuf.descriptors import find_message
+from pyspark_kafka._typed.codecs.protobuf.descriptors import find_message
 
 Field = descriptor_pb2.FieldDescriptorProto
 _KINDS = {

@@ -11,7 +11,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, message_factory
 from hypothesis import strategies as st
 
-from pyspark_kafka.formats.protobuf.descriptors import find_message
+from pyspark_kafka._typed.codecs.protobuf.descriptors import find_message
 
 Field = descriptor_pb2.FieldDescriptorProto
 SCALARS = {

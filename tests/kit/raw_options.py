@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pyspark_kafka._client.options import parse_batch_read_options
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.options import parse_batch_read_options
 
 PLANTED = "Pl4nted-S3cret"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

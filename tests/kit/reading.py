@@ -13,17 +13,17 @@ import pyarrow as pa
 from kafka.protocol.consumer import FetchRequest
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.fetch.fetcher import Fetcher
-from pyspark_kafka.client.fetch.request import FetchFrame
-from pyspark_kafka.client.transactions.group_positions import GroupPositions
+from pyspark_kafka._base.model import OffsetRange
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.fetch.fetcher import Fetcher
+from pyspark_kafka._client.client.fetch.request import FetchFrame
+from pyspark_kafka._client.client.transactions.group_positions import GroupPositions
+from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
+from pyspark_kafka._connector.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka._connector.source.executor.partition_reader import KafkaPartitionReader
+from pyspark_kafka._connector.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.connector import PartitionReader
-from pyspark_kafka.model import OffsetRange
-from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.executor.partition_reader import KafkaPartitionReader
-from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 
 # For clusters that answer at once: no test waits for a pause between two attempts.
 FAST: dict[str, Any] = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark_kafka.client.wire.missing_rights import Right, acls_command
+from pyspark_kafka._client.client.wire.missing_rights import Right, acls_command
 
 SOURCE, TARGET, COMMITS, QUERY = "orders", "copies", "pyspark_kafka_commits", "QUERY_ID"
 GROUP = f"{SOURCE}-query"

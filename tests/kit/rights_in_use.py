@@ -22,24 +22,24 @@ from kit.independent_client import Record, commit_positions, produce
 from kit.programs.cli import invoke
 from kit.reading import client_of, drain
 from kit.rights import COMMITS, QUERY, SOURCE, TARGET, feature, renamed
-from pyspark_kafka.client.cluster.pool import close_clients
-from pyspark_kafka.client.produce.producer import Producer
-from pyspark_kafka.client.transactions.owner import TransactionalId
-from pyspark_kafka.client.wire.missing_rights import Right
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._base.offsets import KafkaSourceOffset
+from pyspark_kafka._client.client.cluster.pool import close_clients
+from pyspark_kafka._client.client.produce.producer import Producer
+from pyspark_kafka._client.client.transactions.owner import TransactionalId
+from pyspark_kafka._client.client.wire.missing_rights import Right
+from pyspark_kafka._client.options import ExactlyOnceOptions, ProducerOptions, WriteOptions
+from pyspark_kafka._connector.sink.commit_marker import CommitMarker
+from pyspark_kafka._connector.sink.driver.task_commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka._connector.sink.driver.transactional import KafkaTransactionalWrite
+from pyspark_kafka._connector.sink.task_transactions import CommitDecision, TaskTransaction
+from pyspark_kafka._connector.source.driver.continuous import KafkaContinuousStream
+from pyspark_kafka._connector.source.executor.partition_offset import KafkaSourcePartitionOffset
+from pyspark_kafka._connector.table.kafka_table import KafkaTable
 from pyspark_kafka.connector import DataWriter, LogicalWriteInfo, PhysicalWriteInfo, SourceOffsetsWriter
 from pyspark_kafka.connector.filters import GreaterThan
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.options import ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
-from pyspark_kafka.sink.commit_marker import CommitMarker
-from pyspark_kafka.sink.driver.task_commit_calls import BrokerTaskCommitCalls
-from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
-from pyspark_kafka.sink.task_transactions import CommitDecision, TaskTransaction
-from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
-from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
-from pyspark_kafka.table.kafka_table import KafkaTable
 from pyspark_kafka.testing import EmbeddedKafka
 
 _SCHEMA = pa.schema([("value", pa.binary())])

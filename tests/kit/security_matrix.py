@@ -19,7 +19,7 @@ from kit.fixtures.kerberos import REALM, keytab_of
 from kit.fixtures.secured_broker import CLIENTS
 from kit.programs.cli import invoke
 from pyspark_kafka import check, continuous, delegation_tokens
-from pyspark_kafka.diagnosis.findings import FindingStatus
+from pyspark_kafka._ops.diagnosis.findings import FindingStatus
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.secured.listeners import jaas_line
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from pyspark_kafka.formats.column_decoder import ColumnDecoder
-from pyspark_kafka.formats.column_encoder import ColumnEncoder
-from pyspark_kafka.formats.schemas import RegisteredSchema
-from pyspark_kafka.options import FormatOptions
-from pyspark_kafka.spark.compat import arrow_schema, spark_schema
-from pyspark_kafka.typed.column_formats import column_of_schema
-from pyspark_kafka.typed.write_formats import writable_type
+from pyspark_kafka._client.options import FormatOptions
+from pyspark_kafka._connector.spark.compat import arrow_schema, spark_schema
+from pyspark_kafka._typed.codecs.column_decoder import ColumnDecoder
+from pyspark_kafka._typed.codecs.column_encoder import ColumnEncoder
+from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
+from pyspark_kafka._typed.typed.column_formats import column_of_schema
+from pyspark_kafka._typed.typed.write_formats import writable_type
 
 
 class SparkCodec(NamedTuple):

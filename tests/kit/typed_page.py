@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 
 from kit.pointers import REPO
-from pyspark_kafka.spark.compat import arrow_schema, spark_schema
+from pyspark_kafka._connector.spark.compat import arrow_schema, spark_schema
 
 PAGE = REPO / "docs" / "typed-formats.md"
 _QUOTED = re.compile(r"`([^`]+)`")

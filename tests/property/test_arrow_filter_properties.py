@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_kafka._connector.table.arrow_filters import expression_of
 from pyspark_kafka.connector import filters
-from pyspark_kafka.table.arrow_filters import expression_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SCHEMA = pa.schema(

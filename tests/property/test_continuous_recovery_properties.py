@@ -16,6 +16,9 @@ from kit.fakes.simulated_ends import BrokenInvariantError, named_seed
 from kit.fakes.simulated_lane import INTERVAL_MS
 from kit.fakes.simulated_query import Simulation
 from kit.fakes.simulated_transactions import TransactionalSimulation
+from pyspark_kafka._connector.sink.driver import transactional
+from pyspark_kafka._connector.sink.driver.lane_record_file import LaneRecordFile
+from pyspark_kafka._connector.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka.checkpoint.continuous_files import OWNER
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCommand, EpochCoordinator
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
@@ -23,9 +26,6 @@ from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.continuous.run.commits import EpochCommits
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.continuous.task.stages import MapInArrow
-from pyspark_kafka.sink.driver import transactional
-from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
-from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 
 # Of one test; the profile decides, as for the properties of Hypothesis.
 SEEDS = settings().max_examples

@@ -12,13 +12,13 @@ from hypothesis import settings
 
 from kit.fakes.simulated_ends import BrokenInvariantError, named_seed
 from kit.fakes.simulated_state import StatefulSimulation
+from pyspark_kafka._connector.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka.checkpoint.state_names import StateVersion
 from pyspark_kafka.continuous.run.states import QueryStates
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.slot import Slot
 from pyspark_kafka.continuous.state.version_files import PendingVersions
 from pyspark_kafka.continuous.task.lane import Lane
-from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 
 # Of one test; the profile decides, as for the properties of Hypothesis.
 SEEDS = settings().max_examples

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.spark.metrics.export.exporter import Exporter
-from pyspark_kafka.spark.metrics.export.families import query_families
-from pyspark_kafka.spark.metrics.export.prometheus import KafkaCollector
-from pyspark_kafka.spark.metrics.store import MetricsStore
-from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._ops.metrics.export.exporter import Exporter
+from pyspark_kafka._ops.metrics.export.families import query_families
+from pyspark_kafka._ops.metrics.export.prometheus import KafkaCollector
+from pyspark_kafka._ops.metrics.store import MetricsStore
+from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
 
 # Any text but lone surrogates, which have no bytes; a carriage return alone ends no line of the format.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead, batches_of
-from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
 
 BATCHES = 3
 END = 10 * BATCHES

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import datasource as spark
 
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.spark.filters import connector_filter
-from pyspark_kafka.table.record_filters import translate_filters
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._connector.spark.filters import connector_filter
+from pyspark_kafka._connector.table.record_filters import translate_filters
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafka.client.tls.certificates import parse_certificate
-from pyspark_kafka.client.tls.der import DerError, max_iterations
-from pyspark_kafka.client.tls.stores.certificate_store import KEYSTORE, TRUSTSTORE, parse_store
-from pyspark_kafka.client.tls.stores.content import StoreError
-from pyspark_kafka.client.tls.stores.jks import read_jks
-from pyspark_kafka.client.tls.stores.pem import build_pem, parse_pem
+from pyspark_kafka._client.client.tls.certificates import parse_certificate
+from pyspark_kafka._client.client.tls.der import DerError, max_iterations
+from pyspark_kafka._client.client.tls.stores.certificate_store import KEYSTORE, TRUSTSTORE, parse_store
+from pyspark_kafka._client.client.tls.stores.content import StoreError
+from pyspark_kafka._client.client.tls.stores.jks import read_jks
+from pyspark_kafka._client.client.tls.stores.pem import build_pem, parse_pem
+from pyspark_kafka._client.options import CertificateStore, Secret
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.options import CertificateStore, Secret
 
 STORES = Path(__file__).parents[1] / "golden" / "stores"
 PASSWORD = "changeit"  # noqa: S105 - of stores for tests

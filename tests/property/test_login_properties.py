@@ -10,12 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kit.costs import processor_s
-from pyspark_kafka.client.login.mechanism import ExchangeError
-from pyspark_kafka.client.login.oauth import OAuthMechanism
-from pyspark_kafka.client.login.scram import ScramMechanism, escape_name
-from pyspark_kafka.client.login.tokens.claims import parse_claims
-from pyspark_kafka.client.login.tokens.token import Claims, Token
-from pyspark_kafka.options import ScramLogin, Secret, parse_login
+from pyspark_kafka._client.client.login.mechanism import ExchangeError
+from pyspark_kafka._client.client.login.oauth import OAuthMechanism
+from pyspark_kafka._client.client.login.scram import ScramMechanism, escape_name
+from pyspark_kafka._client.client.login.tokens.claims import parse_claims
+from pyspark_kafka._client.client.login.tokens.token import Claims, Token
+from pyspark_kafka._client.options import ScramLogin, Secret, parse_login
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 # Java's strings in quotes end with their line.

@@ -7,10 +7,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from kit.fixtures.offsets import install, ranges, stream_of
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._base.offsets import KafkaSourceOffset
 from pyspark_kafka.connector import CompositeReadLimit, ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 from pyspark_kafka.errors import DataLossError
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import KafkaSourceOffset
 
 topic_partitions = st.sampled_from([TopicPartition(topic, number) for topic in "tu" for number in range(2)])
 # Most logs have all their records, and reach most positions: otherwise nearly every case is refused.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.planning.open_ends import NO_END, OpenEnds, PlannedRange, split_planned
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
+from pyspark_kafka._connector.planning.open_ends import NO_END, OpenEnds, PlannedRange, split_planned
 
 small = st.integers(0, 30)
 bounds = st.one_of(st.just((0, NO_END)), st.tuples(small, small))

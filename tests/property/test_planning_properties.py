@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._base.offsets import KafkaSourceOffset
+from pyspark_kafka._connector.planning import plan_ranges, rate_limit
 from pyspark_kafka.errors import CheckpointError
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.planning import plan_ranges, rate_limit
 
 topic_partitions = st.builds(
     TopicPartition,

@@ -15,8 +15,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_kafka._client.options import OPTIONS, Secret, parse_batch_read_options, parse_write_options
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.options import OPTIONS, Secret, parse_batch_read_options, parse_write_options
 
 # Found in nothing else, and changed by no quoting.
 PLANTED = "Pl4ntedS3cret"

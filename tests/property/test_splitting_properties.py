@@ -7,8 +7,8 @@ from itertools import groupby, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.planning import split_ranges
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
+from pyspark_kafka._connector.planning import split_ranges
 
 sizes = st.one_of(st.integers(-3, 50), st.integers(0, 2**40))
 layouts = st.lists(st.tuples(st.integers(0, 2**40), sizes), max_size=12)

@@ -41,8 +41,8 @@ def test_names_of_the_checklist_for_a_request_are_those_of_the_code() -> None:
     """The examples of the steps are found where the steps say."""
     text = " ".join(steps("Add a request"))
     for name, path in (
-        ("TYPE_CHECKING", "src/pyspark_kafka/client/wire/messages.py"),
-        ("fetch_log_sizes", "src/pyspark_kafka/client/queries/log_sizes.py"),
+        ("TYPE_CHECKING", "src/pyspark_kafka/_client/client/wire/messages.py"),
+        ("fetch_log_sizes", "src/pyspark_kafka/_client/client/queries/log_sizes.py"),
         ("REQUESTS", "tests/kit/fakes/tcp_cluster.py"),
     ):
         assert f"`{name}`" in text

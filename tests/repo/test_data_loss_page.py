@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_kafka.client.fetch.cursor import Cursor
-from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError, log_truncated, topic_recreated
-from pyspark_kafka.client.fetch.request import RecordSizes
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
+from pyspark_kafka._client.client.fetch.cursor import Cursor
+from pyspark_kafka._client.client.fetch.errors import OffsetOutOfRangeError, log_truncated, topic_recreated
+from pyspark_kafka._client.client.fetch.request import RecordSizes
+from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
+from pyspark_kafka._connector.planning import DataLoss, DataLossKind, data_loss_error
+from pyspark_kafka._connector.source.driver.topic_watch import TopicWatch
+from pyspark_kafka._connector.source.executor.range_decoder import resume_or_raise
 from pyspark_kafka.errors import ConnectorError, DataLossError
-from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options import ConnectionOptions, FetchOptions
-from pyspark_kafka.planning import DataLoss, DataLossKind, data_loss_error
-from pyspark_kafka.source.driver.topic_watch import TopicWatch
-from pyspark_kafka.source.executor.range_decoder import resume_or_raise
 
 _PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 P = TopicPartition("orders", 3)

@@ -13,8 +13,8 @@ import pytest
 from kit.pointers import REPO
 from kit.source_tree import dotted, trees
 from pyspark_kafka import errors
-from pyspark_kafka.client.wire.error_codes import ErrorCode
-from pyspark_kafka.planning.data_loss import DataLossKind
+from pyspark_kafka._client.client.wire.error_codes import ErrorCode
+from pyspark_kafka._connector.planning.data_loss import DataLossKind
 
 PAGE = REPO / "docs" / "errors.md"
 BROKER_CHAPTER = "## Error codes of brokers"

@@ -47,7 +47,7 @@ _HANDLERS = """
 import os
 import signal
 
-from pyspark_kafka.spark.processes import stop_signal
+from pyspark_kafka._connector.spark.processes import stop_signal
 
 
 def test_one(monkeypatch):

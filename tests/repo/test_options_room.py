@@ -8,11 +8,11 @@ from pathlib import Path
 
 from kit.pointers import REPO
 from kit.source_tree import PACKAGE, places, python_files, text_of
-from pyspark_kafka.options import OPTIONS
-from pyspark_kafka.options.values import VALUE_CLASSES, default_of
+from pyspark_kafka._client.options import OPTIONS
+from pyspark_kafka._client.options.values import VALUE_CLASSES, default_of
 
 # Import-linter checks src/; these are the tests of the rooms.
-ROOMS_TESTED = (PACKAGE / "options", REPO / "tests" / "unit" / "options", Path(__file__))
+ROOMS_TESTED = (PACKAGE / "_client" / "options", REPO / "tests" / "unit" / "_client" / "options", Path(__file__))
 
 # Accepted for compatibility and ignored.
 WITHOUT_CONSUMER = {"group_id_prefix"}
@@ -34,16 +34,18 @@ def test_a_field_of_an_option_has_a_consumer() -> None:
     read = {
         name
         for path in python_files(PACKAGE)
-        if PACKAGE / "options" not in path.parents or "values" in path.parts
+        if PACKAGE / "_client" / "options" not in path.parents or "values" in path.parts
         for name in re.findall(r"(?<=\w)\.(\w+)", text_of(path))
     }
     assert sorted(names - read) == sorted(WITHOUT_CONSUMER)
 
 
 def test_no_room_of_options_has_more_than_a_dozen_modules() -> None:
-    rooms = [path for path in (PACKAGE / "options").rglob("*") if path.is_dir() and path.name != "__pycache__"]
+    rooms = [
+        path for path in (PACKAGE / "_client" / "options").rglob("*") if path.is_dir() and path.name != "__pycache__"
+    ]
     assert {room.name for room in rooms} == {"values", "catalogue", "parse", "resolve"}
-    assert [room.name for room in (PACKAGE / "options", *rooms) if len(list(room.glob("*.py"))) > 12] == []
+    assert [room.name for room in (PACKAGE / "_client" / "options", *rooms) if len(list(room.glob("*.py"))) > 12] == []
 
 
 def test_the_checklist_for_an_option_names_places_that_exist() -> None:
@@ -52,7 +54,7 @@ def test_the_checklist_for_an_option_names_places_that_exist() -> None:
     paths = re.findall(r"`((?:src|tests|docs)/[\w./]+)`", checklist)
     assert len(paths) >= 6
     assert [path for path in paths if not (REPO / path).exists()] == []
-    catalogue = PACKAGE / "options" / "catalogue"
+    catalogue = PACKAGE / "_client" / "options" / "catalogue"
     assert [name for name in re.findall(r"`(\w+\.py)`", checklist) if not (catalogue / name).is_file()] == []
 
 

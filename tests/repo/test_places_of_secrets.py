@@ -8,14 +8,14 @@ import inspect
 import re
 from typing import Any
 
-import pyspark_kafka.options as options_room
+import pyspark_kafka._client.options as options_room
 from kit.pointers import REPO
 from kit.source_tree import PACKAGE, places, python_files, trees
-from pyspark_kafka.options import OPTIONS, PlainLogin, ScramLogin, Secret, TlsOptions
+from pyspark_kafka._client.options import OPTIONS, PlainLogin, ScramLogin, Secret, TlsOptions
 
 # What hands secrets to security mechanisms, and what builds `reveal` itself.
-ROOMS = ("client/login/", "client/tls/", "registry/")
-OWN = ("options/values/secret.py",)
+ROOMS = ("_client/client/login/", "_client/client/tls/", "_typed/registry/")
+OWN = ("_client/options/values/secret.py",)
 PLANTED = "Pl4ntedS3cret"
 
 
@@ -35,7 +35,7 @@ def test_secrets_are_revealed_in_login_tls_and_registry_alone() -> None:
 
 def test_parts_of_a_secret_are_used_by_its_own_module_alone() -> None:
     parts = re.compile(r"(?:secret|password)\._")
-    files = [path for path in python_files(PACKAGE) if path != PACKAGE / "options" / "values" / "secret.py"]
+    files = [path for path in python_files(PACKAGE) if path != PACKAGE / "_client" / "options" / "values" / "secret.py"]
     found = [place for path in files for place in places(parts, path)]
     assert not found, "\n".join(found)
 

@@ -10,18 +10,18 @@ from kit.source_tree import trees
 BUILDERS = ("broker_error", "raise_for_code")
 # Where no right can be missing: logging in comes before rights, and metadata leaves out what is hidden.
 WITHOUT_RIGHTS = {
-    "client/login",
+    "_client/client/login",
     # Its user may do everything.
     "testing/administration.py",
     # Whoever may log in may have tokens of their own.
-    "client/admin/tokens.py",
-    "client/net/handshake.py",
-    "client/cluster/metadata_request.py",
+    "_client/client/admin/tokens.py",
+    "_client/client/net/handshake.py",
+    "_client/client/cluster/metadata_request.py",
     # Codes of one partition beside its topic, which has one of its own.
-    "client/cluster/leaders.py",
-    "client/cluster/metadata.py",
+    "_client/client/cluster/leaders.py",
+    "_client/client/cluster/metadata.py",
     # Codes after which the write is repeated.
-    "client/produce/delivery/receiver.py",
+    "_client/client/produce/delivery/receiver.py",
 }
 
 

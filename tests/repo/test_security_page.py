@@ -10,17 +10,17 @@ import pytest
 
 from kit.pointers import REPO
 from kit.source_tree import trees
-from pyspark_kafka.client.login.tokens import endpoint
-from pyspark_kafka.client.net import handshake
-from pyspark_kafka.client.wire.frames import DECODED_LIMIT_BYTES, FRAME_LIMIT_BYTES
-from pyspark_kafka.continuous.channel import driver_side, frames
-from pyspark_kafka.options import (
+from pyspark_kafka._client.client.login.tokens import endpoint
+from pyspark_kafka._client.client.net import handshake
+from pyspark_kafka._client.client.wire.frames import DECODED_LIMIT_BYTES, FRAME_LIMIT_BYTES
+from pyspark_kafka._client.options import (
     OPTIONS,
     FetchOptions,
     parse_batch_read_options,
     parse_stream_read_options,
     parse_write_options,
 )
+from pyspark_kafka.continuous.channel import driver_side, frames
 
 PAGE = (REPO / "docs" / "security.md").read_text()
 PROMISES = (REPO / "SECURITY.md").read_text()
@@ -109,4 +109,4 @@ def test_nothing_but_the_driver_of_continuous_queries_and_the_figures_listens() 
                 continue
             if name in listening:
                 found.add(file)
-    assert found == {"continuous/channel/driver_side.py", "spark/metrics/export/prometheus.py", "testing/ports.py"}
+    assert found == {"continuous/channel/driver_side.py", "_ops/metrics/export/prometheus.py", "testing/ports.py"}

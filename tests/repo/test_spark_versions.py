@@ -38,6 +38,8 @@ def test_changes_of_the_adapters_run_with_each_version_of_the_table_and_all_run_
     adapters = yaml.safe_load((folder / "spark.yml").read_text())
     assert set(adapters["jobs"]["test"]["strategy"]["matrix"]["spark"]) == versions
     # YAML 1.1 reads `on` as true.
-    assert all("src/pyspark_kafka/spark/**" in adapters[True][event]["paths"] for event in ("push", "pull_request"))
+    assert all(
+        "src/pyspark_kafka/_connector/spark/**" in adapters[True][event]["paths"] for event in ("push", "pull_request")
+    )
     nightly = yaml.safe_load((folder / "test.yml").read_text())["jobs"]["nightly"]["strategy"]["matrix"]["target"]
     assert {f"test-spark SPARK={version}" for version in versions} <= set(nightly)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_kafka import compiled
+from pyspark_kafka._base import compiled
 
 
 def test_kernel_in_an_archive_is_loaded_as_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka import delegation_tokens
-from pyspark_kafka.client.login.delegation_token import DelegationToken, hmac_of, key_of
+from pyspark_kafka._base.interrupt import pause
+from pyspark_kafka._client.client.login.delegation_token import DelegationToken, hmac_of, key_of
+from pyspark_kafka._client.options import ScramLogin, Secret, parse_login, parse_write_options
 from pyspark_kafka.delegation_tokens import TokenKeeper, query_options
 from pyspark_kafka.errors import OptionError, TransportError
-from pyspark_kafka.interrupt import pause
-from pyspark_kafka.options import ScramLogin, Secret, parse_login, parse_write_options
 
 KEY = key_of(b"a key of some bytes")
 OWN = {

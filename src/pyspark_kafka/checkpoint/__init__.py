@@ -21,10 +21,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark_kafka._base.offsets import KafkaSourceOffset
     from pyspark_kafka.checkpoint.files import CheckpointFiles
     from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
     from pyspark_kafka.checkpoint.offset_log import Commit, CommitLog, OffsetSeq, OffsetSeqLog
-    from pyspark_kafka.offsets import KafkaSourceOffset
 
 __all__ = [
     "CheckpointFiles",
@@ -42,7 +42,7 @@ _MODULES = {
     "Commit": "pyspark_kafka.checkpoint.offset_log",
     "CommitLog": "pyspark_kafka.checkpoint.offset_log",
     "InitialOffsetLog": "pyspark_kafka.checkpoint.initial_offset_log",
-    "KafkaSourceOffset": "pyspark_kafka.offsets",
+    "KafkaSourceOffset": "pyspark_kafka._base.offsets",
     "OffsetSeq": "pyspark_kafka.checkpoint.offset_log",
     "OffsetSeqLog": "pyspark_kafka.checkpoint.offset_log",
 }

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pyspark_kafka._base.offsets import KafkaSourceOffset
 from pyspark_kafka.errors import CheckpointError
-from pyspark_kafka.offsets import KafkaSourceOffset
 
 if TYPE_CHECKING:
     from collections.abc import Callable

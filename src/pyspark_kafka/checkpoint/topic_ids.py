@@ -1,7 +1,7 @@
 """The ids of the topics that a query reads, in a file of ours next to Spark's files of the source.
 
 The codec, and the file on top of `CheckpointFiles`. Which ids belong there is decided in
-`pyspark_kafka.source.driver.topic_watch`.
+`pyspark_kafka._connector.source.driver.topic_watch`.
 """
 
 from __future__ import annotations

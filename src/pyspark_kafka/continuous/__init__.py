@@ -13,7 +13,7 @@ Rooms: `epochs` (when epochs end, what the checkpoint holds), `channel` (between
 executors), `placement` (Spark's job and slots), `reports` (progress, events, the log), `run` (one run of a query),
 `query` (the builder, the handle, the thread of the query).
 Invariant: what was not committed is read again; an epoch is committed once by a sink whose commit is idempotent.
-Layer: continuous, above spark/.
+Layer: continuous, above _connector/spark/.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read(spark: SparkSession) -> ContinuousReader:
         spark: the session, classic or Spark Connect, whose executors run the query.
     """
     # Tasks import modules of this package, and need no builder.
-    from pyspark_kafka.spark.processes.required_version import require_pyspark  # noqa: PLC0415 - see above
+    from pyspark_kafka._connector.spark.processes.required_version import require_pyspark  # noqa: PLC0415 - see above
 
     require_pyspark()
     from pyspark_kafka.continuous.query.builder import ContinuousReader  # noqa: PLC0415 - see above

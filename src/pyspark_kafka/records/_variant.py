@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from pyspark_kafka import compiled
-from pyspark_kafka.compiled import Kernel
+from pyspark_kafka._base import compiled
+from pyspark_kafka._base.compiled import Kernel
 
 __all__ = ["CodecInfo", "Kernel", "codec_info", "kernel", "load_compiled", "load_pure_python"]
 

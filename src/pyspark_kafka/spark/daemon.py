@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from pyspark_kafka.spark.worker_python import run
+from pyspark_kafka._connector.spark.worker_python import run
 
 if __name__ == "__main__":
     run("pyspark.daemon", sys.argv[1:])

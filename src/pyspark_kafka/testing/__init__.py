@@ -3,7 +3,7 @@
 Entry point: `EmbeddedKafka`, which finds Java (`java`) and the broker's jars (`jars`), writes its configuration
 (`broker_config`) and starts it under a supervisor (`supervised`). Invariant: a broker never outlives the process that
 started it, however that ends. Nothing here reads or writes records or imports pyspark.
-Layer: above source/ and sink/, below spark/.
+Layer: above _connector/source/ and _connector/sink/, below _connector/spark/.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.admin.topics import NewTopic, create_topics
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka._client.client.admin.topics import NewTopic, create_topics
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.options import ConnectionOptions
 from pyspark_kafka.errors import SetupError
-from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing.administration import delete_topic
 from pyspark_kafka.testing.broker_config import (
     HOST,

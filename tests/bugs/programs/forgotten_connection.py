@@ -7,9 +7,9 @@ import time
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.network.proxy import Proxies
 from kit.reading import client_of
-from pyspark_kafka.client.queries.offsets import list_offsets
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import Latest
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._base.offsets import Latest
+from pyspark_kafka._client.client.queries.offsets import list_offsets
 
 
 def run() -> None:

@@ -135,7 +135,7 @@ def _wrap(owner: Any, name: str, before: Callable[..., None] | None, after: Call
 
 def patch_driver(place: str) -> None:
     """Let the driver of a query, this process, come to its points."""
-    from pyspark_kafka.client.transactions.owner import TransactionalId  # noqa: PLC0415 - workers patch other methods
+    from pyspark_kafka._client.client.transactions.owner import TransactionalId  # noqa: PLC0415 - workers patch other methods
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles  # noqa: PLC0415 - workers have no use for it
     from pyspark_kafka.continuous.placement.job import TasksJob  # noqa: PLC0415 - likewise
 
@@ -222,7 +222,7 @@ class Stamped:
 
         _wrap(DriverConnection, "send", reporting, sent)
         if self.exactly_once:
-            from pyspark_kafka.client.transactions.owner import TransactionalId  # noqa: PLC0415 - likewise
+            from pyspark_kafka._client.client.transactions.owner import TransactionalId  # noqa: PLC0415 - likewise
 
             _wrap(TransactionalId, "join_group", lambda *_: at(place, "before_positions"))
             _wrap(

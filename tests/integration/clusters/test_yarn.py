@@ -147,7 +147,7 @@ def test_check_from_the_gateway_judges_every_executor(
     settings = {**CONF, "spark.yarn.dist.archives": archive_in_hdfs}
     ran = subprocess.run(
         [
-            tmp_path / python, "-m", "pyspark_kafka.cli", "check", "--bootstrap-servers", bootstrap_servers,
+            tmp_path / python, "-m", "pyspark_kafka", "check", "--bootstrap-servers", bootstrap_servers,
             "--cluster", "--spark", "yarn", "--timeout", "400", "--json",
             *(flag for name, value in settings.items() for flag in ("--spark-conf", f"{name}={value}")),
         ],

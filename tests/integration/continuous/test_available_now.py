@@ -22,12 +22,12 @@ from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, consume, consume_committed, produce
 from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka import continuous
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.queries.offsets import list_offsets
+from pyspark_kafka._base.model import IsolationLevel, TopicPartition
+from pyspark_kafka._base.offsets import Latest
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.queries.offsets import list_offsets
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import CapabilityError, OptionError
-from pyspark_kafka.model import IsolationLevel, TopicPartition
-from pyspark_kafka.offsets import Latest
 
 
 def records(numbers: range) -> list[Record]:

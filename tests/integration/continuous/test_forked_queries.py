@@ -16,8 +16,8 @@ from kit.independent_client import Record, await_committed, produce
 from kit.programs.cli import invoke
 from kit.waiting import eventually
 from pyspark_kafka import continuous
+from pyspark_kafka._ops.operations.checkpoints.query_checkpoint import read_checkpoint
 from pyspark_kafka.errors import CheckpointError
-from pyspark_kafka.operations.checkpoints.query_checkpoint import read_checkpoint
 
 
 def counted(rows: pa.RecordBatch, state: Any) -> pa.RecordBatch:

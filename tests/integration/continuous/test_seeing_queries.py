@@ -150,7 +150,7 @@ def test_query_tells_lag_latencies_and_events(
     assert sum(int(rows) for line in lines for rows in re.findall(form, line)) == 200
     assert any(re.search(r"; latency p50=\d+\.\d ms p99=\d+\.\d ms$", line) for line in lines)
     # Once for each of its methods.
-    assert sum(record.name == "pyspark_kafka.spark.metrics.local_bus" for record in caplog.records) == 3
+    assert sum(record.name == "pyspark_kafka._connector.spark.local_bus" for record in caplog.records) == 3
 
     assert shown.wait(PATIENCE_S)
     assert file.getvalue().splitlines()[-1].endswith("200 rows: Stopped")

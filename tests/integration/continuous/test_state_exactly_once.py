@@ -23,7 +23,7 @@ from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
 from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka import continuous
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import ConnectorError, StateError
 
@@ -186,7 +186,7 @@ class Counted:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        from pyspark_kafka.client.transactions.owner import TransactionalId
+        from pyspark_kafka._client.client.transactions.owner import TransactionalId
         from pyspark_kafka.continuous.state.version_files import PendingVersions
         if self.point == "versions":
             before(PendingVersions, "write", self.place, after=True)

@@ -17,7 +17,7 @@ from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import program_below
 from pyspark_kafka import continuous
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 

@@ -13,7 +13,7 @@ from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.waiting import eventually
 from pyspark_kafka import continuous
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.testing import EmbeddedKafka

@@ -24,8 +24,8 @@ from faults.topics import watching
 from kit.fakes.schema_registry import SchemaRegistryServer
 from kit.fixtures.broker import MortalBroker
 from pyspark_kafka import DefaultSource
-from pyspark_kafka.formats.wire_format import CONFLUENT
-from pyspark_kafka.spark.writers import SparkMessage
+from pyspark_kafka._connector.spark.writers import SparkMessage
+from pyspark_kafka._typed.codecs.wire_format import CONFLUENT
 from pyspark_kafka.testing import EmbeddedKafka
 
 

@@ -1,6 +1,6 @@
 """docs/guides/from-spark-connector.md with a checkpoint in the form of Spark's connector.
 
-tests/integration/spark/test_checkpoint_interop.py runs that connector itself, where its jars are.
+tests/integration/_connector/spark/test_checkpoint_interop.py runs that connector itself, where its jars are.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from kit.reading import client_of, drain
 from kit.rights import COMMITS, SOURCE, TARGET
 from kit.rights_in_use import Trial
 from kit.waiting import PATIENCE_S
-from pyspark_kafka.client.cluster.pool import close_clients
-from pyspark_kafka.client.produce.pool import drop_producers
-from pyspark_kafka.table.kafka_table import KafkaTable
+from pyspark_kafka._client.client.cluster.pool import close_clients
+from pyspark_kafka._client.client.produce.pool import drop_producers
+from pyspark_kafka._connector.table.kafka_table import KafkaTable
 from pyspark_kafka.testing import EmbeddedKafka
 
 VALUES = [b"%d" % number * 200 for number in range(300)]

@@ -28,7 +28,7 @@ from kit.independent_client import Record, produce
 from kit.programs import secret_queries
 from kit.programs.cli import invoke
 from kit.programs.cluster import StandaloneCluster
-from pyspark_kafka.spark.data_source import KafkaDataSource
+from pyspark_kafka._connector.spark.data_source import KafkaDataSource
 from pyspark_kafka.testing import EmbeddedKafka, Listener, ensure_java_for_spark
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kit.pointers import REPO
-from pyspark_kafka.client.cluster.pool import close_clients
+from pyspark_kafka._client.client.cluster.pool import close_clients
 
 pytestmark = pytest.mark.full("Programs of the pages")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.options import parse_batch_read_options
 from pyspark_kafka.errors import ConnectorError, OptionError
-from pyspark_kafka.options import parse_batch_read_options
 from pyspark_kafka.testing import EmbeddedKafka
 
 _MAX_MESSAGES = 8

@@ -15,9 +15,9 @@ import pytest
 from kit.fixtures.broker import TopicMaker
 from kit.fixtures.leftovers import collect_quietly
 from kit.independent_client import Record, produce
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.options import ConnectionOptions
 from pyspark_kafka.errors import BrokerError, SetupError, TransportError
-from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.ports import choose_ports
 from pyspark_kafka.testing.readiness import find_cluster

@@ -20,7 +20,7 @@ from kafka.admin import (
 )
 
 from kit.waiting import eventually
-from pyspark_kafka.client.wire.missing_rights import Right
+from pyspark_kafka._client.client.wire.missing_rights import Right
 
 _LINE = re.compile(r"`(kafka-acls [^`]*)`")
 

@@ -11,7 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from kit.brokers.two_brokers import start_on_free_ports
 from kit.reading import options_for
-from pyspark_kafka.options import ConnectionOptions, PlainLogin, ScramLogin, Secret
+from pyspark_kafka._client.options import ConnectionOptions, PlainLogin, ScramLogin, Secret
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.administration import set_scram_passwords
 from pyspark_kafka.testing.jars import DEFAULT_VERSION

@@ -19,10 +19,10 @@ from kafka.admin import KafkaAdminClient
 
 from kit.reading import options_for
 from kit.waiting import PATIENCE_S, eventually
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.cluster.metadata import PartitionMetadata
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
+from pyspark_kafka._client.options import ConnectionOptions
 from pyspark_kafka.errors import SetupError
-from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import HOST, parse_cluster_id
 

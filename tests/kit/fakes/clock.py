@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.net.connection import Connection
 
 
 class Clock:

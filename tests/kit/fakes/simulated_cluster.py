@@ -18,20 +18,21 @@ from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import Seen
 from kit.reading import decoded_fetch
-from pyspark_kafka.client.cluster.metadata import (
+from pyspark_kafka._base.model import OffsetRange, TopicPartition
+from pyspark_kafka._client.client.cluster.metadata import (
     BrokerNode,
     ClusterMetadata,
     PartitionMetadata,
     TopicMetadata,
     unknown_topic,
 )
-from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
-from pyspark_kafka.client.fetch.cursor import FetchedRecords
-from pyspark_kafka.client.fetch.progress_timeout import ProgressTimeout
-from pyspark_kafka.client.fetch.request import FetchFrame
-from pyspark_kafka.client.fetch.response import NEWEST_VERSION, FetchResponse, parse_fetch_response
-from pyspark_kafka.client.fetch.session import FetchSession
-from pyspark_kafka.client.fetch.steps import (
+from pyspark_kafka._client.client.cluster.metadata_cache import MetadataCache
+from pyspark_kafka._client.client.fetch.cursor import FetchedRecords
+from pyspark_kafka._client.client.fetch.progress_timeout import ProgressTimeout
+from pyspark_kafka._client.client.fetch.request import FetchFrame
+from pyspark_kafka._client.client.fetch.response import NEWEST_VERSION, FetchResponse, parse_fetch_response
+from pyspark_kafka._client.client.fetch.session import FetchSession
+from pyspark_kafka._client.client.fetch.steps import (
     Deliver,
     Done,
     FetchEpochEnds,
@@ -43,10 +44,9 @@ from pyspark_kafka.client.fetch.steps import (
     Send,
     WaitUntil,
 )
-from pyspark_kafka.client.queries.leader_epochs import EpochEnd
+from pyspark_kafka._client.client.queries.leader_epochs import EpochEnd
+from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.errors import ConnectorError, TransportError
-from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 
 __all__ = ["SimulatedCluster", "SimulatedRead", "batches_of"]

@@ -30,7 +30,7 @@ from kit.fakes.simulated_ends import (
     rows_of,
 )
 from kit.fakes.simulated_lane import INTERVAL_MS, SimulatedLane, as_they_come, at_the_end, mapped, one_behind
-from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
+from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.connector import (
     SupportsSourceOffsets,
 )

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
-from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
+from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
+from pyspark_kafka._client.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
+from pyspark_kafka._connector.sink.commit_marker import CommitMarker
+from pyspark_kafka._connector.sink.driver.task_commits import TaskCommitCalls, TaskCommits
+from pyspark_kafka._connector.sink.task_transactions import Planning, TaskTransaction, task_prefix
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.sink.commit_marker import CommitMarker
-from pyspark_kafka.sink.driver.task_commits import TaskCommitCalls, TaskCommits
-from pyspark_kafka.sink.task_transactions import Planning, TaskTransaction, task_prefix
 
 SINK = "sink"
 TIMEOUT_MS = 1_000

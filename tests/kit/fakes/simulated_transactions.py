@@ -17,18 +17,18 @@ from uuid import UUID
 from kit.fakes.simulated_ends import TOPIC, BrokenInvariantError, Counts, rows_of
 from kit.fakes.simulated_lane import INTERVAL_MS, SimulatedLane
 from kit.fakes.simulated_query import RunFailedError, Simulation
-from pyspark_kafka.client.cluster.metadata import TopicMetadata
-from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
-from pyspark_kafka.client.transactions.group_positions import GroupPosition
-from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._client.client.cluster.metadata import TopicMetadata
+from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
+from pyspark_kafka._client.client.transactions.group_positions import GroupPosition
+from pyspark_kafka._client.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
+from pyspark_kafka._client.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
+from pyspark_kafka._connector.sink.columns import SinkColumns
+from pyspark_kafka._connector.sink.driver import transactional
+from pyspark_kafka._connector.sink.driver.lane_record_file import LaneRecordFile
+from pyspark_kafka._connector.sink.driver.transactional import KafkaTransactionalWrite
+from pyspark_kafka._connector.sink.source_positions import PositionNote
 from pyspark_kafka.connector import PartitionOffset, SourceOffsetsWriter, WriterCommitMessage
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
-from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.driver import transactional
-from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
-from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
-from pyspark_kafka.sink.source_positions import PositionNote
 
 QUERY = "id"
 _TOPIC_ID = UUID(int=7)

@@ -49,8 +49,8 @@ from kit.fakes.handlers.transactions import Transaction
 from kit.fakes.logs import PartitionLog
 from kit.fakes.scripts import Close, Drip, Raw, Response, Script, Silence
 from kit.reading import FAST, options_for
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.options import ConnectionOptions
 
 REQUESTS = {
     cls.API_KEY: cls

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
 
-from pyspark_kafka.cli.main import app
+from pyspark_kafka._ops.cli.main import app
 
 if TYPE_CHECKING:
     from typer.testing import Result

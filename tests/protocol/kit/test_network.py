@@ -18,7 +18,7 @@ from kit.network.proxy import Proxies, Proxy
 from kit.network.wire import CLEAN, Drip, Wire
 from kit.reading import client_of
 from kit.waiting import PATIENCE_S, eventually
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import ConnectorError, ProtocolError
 
 QUIET_S = 0.3

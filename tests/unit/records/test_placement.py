@@ -11,8 +11,8 @@ import pytest
 from kit.fakes.handlers.fetch import FetchScript
 from kit.fakes.logs import Batch, record_batch
 from kit.fakes.simulated_cluster import Reading, SimulatedCluster
+from pyspark_kafka._base.model import NO_END
 from pyspark_kafka.errors import ConnectorError, CorruptRecordsError
-from pyspark_kafka.model import NO_END
 from pyspark_kafka.records import place, scan
 
 # Offsets that have bits above and below the size of a batch, in a log that ends far behind what is read.

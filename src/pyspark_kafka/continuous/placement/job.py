@@ -83,8 +83,8 @@ def task_function(plan: TaskPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterat
         # In the task: what this function names of its module would travel with it.
         from pyspark import TaskContext  # noqa: PLC0415
 
-        from pyspark_kafka.counters import COUNTERS  # noqa: PLC0415
-        from pyspark_kafka.spark.processes.process_log import log_as_spark  # noqa: PLC0415
+        from pyspark_kafka._base.counters import COUNTERS  # noqa: PLC0415
+        from pyspark_kafka._connector.spark.processes.process_log import log_as_spark  # noqa: PLC0415
 
         for _ in batches:
             pass

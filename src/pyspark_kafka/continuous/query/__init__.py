@@ -4,5 +4,5 @@
 thread of the query, with one run after the other. `streams` knows the queries of this process,
 `terminal` shows a query as a line that changes.
 
-Invariant: one thread, the thread of `runner`, plans and decides. Layer: continuous, above spark/.
+Invariant: one thread, the thread of `runner`, plans and decides. Layer: continuous, above _connector/spark/.
 """

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from pyspark_kafka._connector.spark.compat import arrow_schema
 from pyspark_kafka.connector import Table
 from pyspark_kafka.errors import OptionError, described
-from pyspark_kafka.spark.compat import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -47,7 +47,7 @@ def table_of(source: str | Table) -> Table:
             condition="FORMAT_UNKNOWN",
             hint=f"Use {KAFKA!r}, or pass the table itself, as to as_data_source().",
         )
-    from pyspark_kafka.table.kafka_table import KafkaTable  # noqa: PLC0415 - other tables need no Kafka
+    from pyspark_kafka._connector.table.kafka_table import KafkaTable  # noqa: PLC0415 - other tables need no Kafka
 
     return KafkaTable()
 

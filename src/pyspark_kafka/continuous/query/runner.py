@@ -7,6 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from pyspark_kafka._base.interrupt import interrupted_by
 from pyspark_kafka.connector import SupportsSourceOffsets
 from pyspark_kafka.continuous.epochs.pace import EpochPace
 from pyspark_kafka.continuous.placement.slots import TaskSlots
@@ -16,7 +17,6 @@ from pyspark_kafka.continuous.run.context import QueryControl, RunContext
 from pyspark_kafka.continuous.run.run import QueryRun
 from pyspark_kafka.continuous.run.waits import RowWaits
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.interrupt import interrupted_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.spark.metrics.local_bus import LOCAL_BUS, LocalListenerBus
+from pyspark_kafka._connector.spark.local_bus import LOCAL_BUS, LocalListenerBus
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener

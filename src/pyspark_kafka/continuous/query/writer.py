@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import CaseInsensitiveDict
 
+from pyspark_kafka._connector.spark.local_bus import session_key
+from pyspark_kafka._connector.spark.processes.process_log import stand_in
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint.default_file_system import on_default_file_system
 from pyspark_kafka.connector import (
@@ -35,8 +37,6 @@ from pyspark_kafka.continuous.run.plan import QueryPlan, RestartPauses
 from pyspark_kafka.continuous.state.versions import MAX_COMMITTED_STATES
 from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.errors import CapabilityError, OptionError
-from pyspark_kafka.spark.metrics.local_bus import session_key
-from pyspark_kafka.spark.processes.process_log import stand_in
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from pyspark_kafka._connector.spark.local_bus import LOCAL_BUS, LocalListenerBus
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.spark.metrics.local_bus import LOCAL_BUS, LocalListenerBus
 
 if TYPE_CHECKING:
     from collections.abc import Callable

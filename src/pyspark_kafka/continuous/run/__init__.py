@@ -5,5 +5,6 @@ the states of their functions. `waits` has the calls that wait for rows, and `pa
 thread of its own.
 
 Invariant: the machine has no clock, no thread and no socket. Epochs are committed one at a time, in order, on the
-thread of `commits.EpochCommitter`, which has ended before the next run is planned. Layer: continuous, above spark/.
+thread of `commits.EpochCommitter`, which has ended before the next run is planned. Layer: continuous, above
+_connector/spark/.
 """

@@ -9,12 +9,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark_kafka._base.interrupt import interrupted_by
 from pyspark_kafka.connector import SupportsSourceOffsets, WriterCommitMessage
 from pyspark_kafka.connector.engine.checks import check_instance, check_not_backwards, named
 from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.continuous.run.states import QueryStates
 from pyspark_kafka.errors import CheckpointError
-from pyspark_kafka.interrupt import interrupted_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

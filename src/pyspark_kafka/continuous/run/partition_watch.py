@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from pyspark_kafka.interrupt import interrupted_by
+from pyspark_kafka._base.interrupt import interrupted_by
 
 _EVERY_SECONDS = 1.0
 # The owner is checked with every third question.

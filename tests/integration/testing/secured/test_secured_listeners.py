@@ -16,9 +16,9 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kit.administration import create_topic
 from kit.fixtures.secured_broker import MECHANISMS, USERS
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka._client.options import ConnectionOptions, parse_batch_read_options
 from pyspark_kafka.errors import AccessError, SetupError
-from pyspark_kafka.options import ConnectionOptions, parse_batch_read_options
 from pyspark_kafka.testing import EmbeddedKafka, Listener
 from pyspark_kafka.testing.secured.broker_security import fetch_certificate
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark import TaskContext
 
+from pyspark_kafka._base.counters import COUNTERS
+from pyspark_kafka._connector.spark.processes import process_log
 from pyspark_kafka.continuous.placement import job
-from pyspark_kafka.counters import COUNTERS
-from pyspark_kafka.spark.processes import process_log
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQueryManager
 
 from pyspark_kafka import continuous
+from pyspark_kafka._connector.spark.local_bus import LocalListenerBus
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
 from pyspark_kafka.continuous.reports.events import QueryEvents, QueryNames
 from pyspark_kafka.errors import ContinuousQueryError
-from pyspark_kafka.spark.metrics.local_bus import LocalListenerBus
 
 
 class Query:

@@ -15,6 +15,7 @@ import pytest
 from kit.continuous import SCHEMA, FilesStream, FilesTable, StagedWrite
 from kit.pointers import REPO
 from pyspark_kafka import continuous
+from pyspark_kafka._connector.spark.processes.process_log import StandInHandler
 from pyspark_kafka.connector import (
     ContinuousStream,
     LogicalWriteInfo,
@@ -29,7 +30,6 @@ from pyspark_kafka.continuous.query.arguments import interval_ms
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
 from pyspark_kafka.continuous.reports.events import QueryEvents
 from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError
-from pyspark_kafka.spark.processes.process_log import StandInHandler
 
 _NO_SESSION: Any = SimpleNamespace(conf={}, session_id="none")
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+from pyspark_kafka._base.offsets import KafkaSourceOffset
+from pyspark_kafka._connector.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
 from pyspark_kafka.continuous.reports.events import QueryNames
 from pyspark_kafka.continuous.reports.progress import ProgressLog
-from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 
 NAMES = QueryNames(str(uuid.uuid4()), str(uuid.uuid4()), "orders", "pyspark_kafka", "files")
 

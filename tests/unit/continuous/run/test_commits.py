@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from pyspark_kafka._base.interrupt import pause
 from pyspark_kafka.connector import Offset, StreamingWrite, SupportsSourceOffsets, WriterCommitMessage
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator, LaneReport
 from pyspark_kafka.continuous.run import commits as commits_module
@@ -16,7 +17,6 @@ from pyspark_kafka.continuous.run.commits import EpochCommits
 from pyspark_kafka.continuous.run.plan import QueryPlan
 from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.errors import CallError, CheckpointError, ContractError, TransportError
-from pyspark_kafka.interrupt import pause
 
 
 class NotingWrite(StreamingWrite):

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kit.waiting import PATIENCE_S
+from pyspark_kafka._base.interrupt import pause
 from pyspark_kafka.continuous.run import partition_watch
 from pyspark_kafka.continuous.run.partition_watch import PartitionWatch
-from pyspark_kafka.interrupt import pause
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,119 @@
+"""Every option declared once, parsed once on the driver into frozen values. Nothing else sees strings.
+
+The only import path of the other packages: what is below is the room's own. In order, each importing only what stands
+before it:
+
+- `references`: what options may name in this process: files, variables, functions.
+- `values`: what a query's options are once resolved; frozen, picklable.
+- `parse`: one text to one value.
+- `catalogue`: the table of all options: name, text, parser, field, comparison with Spark's connector.
+- `resolve`: all options of a query together, to values. `parse_read_options`, `parse_write_options` and the like start
+  here.
+
+`page` renders the catalogue as `docs/options.md`.
+
+Invariant: a default and a name stand once; no I/O but what `Secret.reveal` reads, and paths, no Spark, no Kafka client.
+Layer: above offsets and model.
+"""
+
+from pyspark_kafka._client.options.catalogue import OPTIONS
+from pyspark_kafka._client.options.catalogue.option import EVERYWHERE, Scope
+from pyspark_kafka._client.options.parse.offsets_json import parse_specific_offsets
+from pyspark_kafka._client.options.parse.times import Moment, duration_ms, looks_like_seconds, moment
+from pyspark_kafka._client.options.references import check_reference
+from pyspark_kafka._client.options.resolve.login import parse_login
+from pyspark_kafka._client.options.resolve.read import (
+    parse_batch_read_options,
+    parse_read_options,
+    parse_stream_read_options,
+)
+from pyspark_kafka._client.options.resolve.write import parse_write_options
+from pyspark_kafka._client.options.values.connection import ConnectionOptions
+from pyspark_kafka._client.options.values.formats import (
+    CorruptMode,
+    FormatName,
+    FormatOptions,
+    FramingName,
+    RegistryOptions,
+    TypedReadOptions,
+    TypedWriteOptions,
+)
+from pyspark_kafka._client.options.values.read import (
+    BatchReadOptions,
+    FetchOptions,
+    StreamReadOptions,
+    Subscription,
+)
+from pyspark_kafka._client.options.values.revealed import HiddenBytes, Revealed
+from pyspark_kafka._client.options.values.secret import Secret
+from pyspark_kafka._client.options.values.security import (
+    LOGIN_MODULES,
+    KerberosLogin,
+    Login,
+    PlainLogin,
+    ReferredLogin,
+    ScramLogin,
+)
+from pyspark_kafka._client.options.values.tls import CertificateStore, TlsOptions
+from pyspark_kafka._client.options.values.tokens import (
+    UNSIGNED_TOKENS_NOTE,
+    MskIamLogin,
+    OAuthLogin,
+    TokenEndpoint,
+    TokenFile,
+    TokenFunction,
+    TokenRenewal,
+    UnsignedToken,
+)
+from pyspark_kafka._client.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
+
+__all__ = [
+    "EVERYWHERE",
+    "LOGIN_MODULES",
+    "OPTIONS",
+    "UNSIGNED_TOKENS_NOTE",
+    "BatchReadOptions",
+    "CertificateStore",
+    "ConnectionOptions",
+    "CorruptMode",
+    "ExactlyOnceOptions",
+    "FetchOptions",
+    "FormatName",
+    "FormatOptions",
+    "FramingName",
+    "HiddenBytes",
+    "KerberosLogin",
+    "Login",
+    "Moment",
+    "MskIamLogin",
+    "OAuthLogin",
+    "PlainLogin",
+    "ProducerOptions",
+    "ReferredLogin",
+    "RegistryOptions",
+    "Revealed",
+    "Scope",
+    "ScramLogin",
+    "Secret",
+    "StreamReadOptions",
+    "Subscription",
+    "TlsOptions",
+    "TokenEndpoint",
+    "TokenFile",
+    "TokenFunction",
+    "TokenRenewal",
+    "TypedReadOptions",
+    "TypedWriteOptions",
+    "UnsignedToken",
+    "WriteOptions",
+    "check_reference",
+    "duration_ms",
+    "looks_like_seconds",
+    "moment",
+    "parse_batch_read_options",
+    "parse_login",
+    "parse_read_options",
+    "parse_specific_offsets",
+    "parse_stream_read_options",
+    "parse_write_options",
+]

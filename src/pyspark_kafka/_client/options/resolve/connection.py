@@ -1,0 +1,34 @@
+"""What the options of a connection mean together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_kafka._client.options.resolve.security import resolve_security
+from pyspark_kafka._client.options.values.connection import ConnectionOptions
+
+if TYPE_CHECKING:
+    from pyspark_kafka._client.options.resolve.collector import Collector
+
+_SERVERS = "kafka.bootstrap.servers"
+_OF_TABLES = (
+    " If this is a table of SQL: Spark does not pass the options of a table to its queries. Create a view instead: "
+    "CREATE TEMPORARY VIEW … USING pyspark_kafka OPTIONS (…)."
+)
+
+
+def resolve_connection(options: Collector) -> ConnectionOptions:
+    """Return how to reach the cluster; problems go to the collector."""
+    if not options.attempted(_SERVERS):
+        options.report(
+            "OPTION_MISSING",
+            f"Option '{_SERVERS}' must be set: it says where the Kafka brokers are.",
+            f'Set it: .option("{_SERVERS}", "host1:9092,host2:9092").{_OF_TABLES if options.is_empty else ""}',
+            _SERVERS,
+        )
+    security = resolve_security(options)
+    # Without servers there is a problem, and the value is never used.
+    connection = ConnectionOptions(**{"bootstrap_servers": (), **options.fields("connection"), **security})
+    # As in Java: an initial delay above the default maximum is kept.
+    return replace(connection, retry_backoff_max_ms=max(connection.retry_backoff_max_ms, connection.retry_backoff_ms))

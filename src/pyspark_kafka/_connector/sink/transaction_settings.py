@@ -1,0 +1,39 @@
+"""What the writers of all lanes of a run have in common, for a sink that commits with the positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka._base.model import TopicPartition
+    from pyspark_kafka._client.client.transactions.open_transaction import OpenTransaction
+    from pyspark_kafka._client.options import WriteOptions
+    from pyspark_kafka._connector.sink.columns import SinkColumns
+
+
+@dataclass(frozen=True)
+class TransactionSettings:
+    """How the lanes of one run write. Plain data, pickled to executors.
+
+    Attributes:
+        options: topic, producer, sizes.
+        columns: the positions of the sink's columns.
+        timeout_ms: of transactions.
+        query_id: of the query.
+        group_id: the consumer group that has the positions.
+        transactions: the first one of each lane.
+        topic_ids: the ids of the topics that are read, by name.
+        positions: what the group has: offset and state.
+    """
+
+    options: WriteOptions
+    columns: SinkColumns
+    timeout_ms: int
+    query_id: str
+    group_id: str
+    transactions: tuple[OpenTransaction, ...] = ()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, tuple[int, str]] = field(default_factory=dict)

@@ -1,0 +1,39 @@
+"""The common settings of all readers of a read. Plain data, pickled in the factory of the readers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from typing_extensions import Self
+
+    from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
+    from pyspark_kafka._typed.typed.read_formats import ReadFormats
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """How the readers of a read fetch and decode. Connections are opened where they are used.
+
+    Attributes:
+        connection: how to reach the brokers.
+        fetch: sizes, waits and isolation of the fetch requests.
+        schema: the exact Arrow schema of the batches that readers return.
+        fail_on_data_loss: whether lost records are an error, or are skipped with a warning.
+        leaves_recreated: whether a recreated topic is left to a later plan, which reads it from its beginning. If not,
+            and if loss is tolerated, a task continues in it at the same offset.
+        formats: the formats of the keys and values in the schema; None: bytes.
+    """
+
+    connection: ConnectionOptions
+    fetch: FetchOptions
+    schema: pa.Schema
+    fail_on_data_loss: bool
+    leaves_recreated: bool = False
+    formats: ReadFormats | None = None
+
+    def knowing(self, servers: tuple[tuple[str, int], ...]) -> Self:
+        """Return these settings with the addresses of brokers that the driver has learned."""
+        return replace(self, connection=replace(self.connection, learned_servers=servers)) if servers else self

@@ -1,0 +1,140 @@
+"""Log lines of the Python processes that Spark starts, in the form of Spark's own.
+
+Python prints the warnings of a process that has configured no logging as bare text. Nobody finds that
+among the lines of a driver or an executor. So the processes that plan, read and write get one handler, which adds what
+Spark's lines have: time, level and logger, and the query and the task.
+
+    26/11/22 01:44:28 WARN pyspark_kafka._connector.source.executor.range_decoder: [queryId=8c0e… stage=3 TID=12] …
+
+Modules decide what they log; this one decides only how it looks.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from pyspark import TaskContext
+
+from pyspark_kafka._base.counters import COUNTERS
+from pyspark_kafka._connector.spark.processes.counter_files import write_counters
+from pyspark_kafka.errors import printable
+
+_PACKAGE = "pyspark_kafka"
+# Java's names of the levels that are called otherwise in Python.
+_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+# Local properties in which Spark tells tasks their query; internal, hence probed. The job group of a streaming query
+# is the id of its run.
+_QUERY_ID, _RUN_ID, _BATCH_ID = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"
+# A subscription may list thousands of topics.
+_MAX_WHERE = 120
+
+_where = ""
+_query_id = ""
+
+
+class SparkFormatter(logging.Formatter):
+    """Formats a record as Spark's log lines, `yy/MM/dd HH:mm:ss LEVEL logger: text`, in local time."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(spark_level)s %(name)s: %(where)s%(message)s", "%y/%m/%d %H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, and after it the lines of an exception's traceback."""
+        where = _task() or _where
+        record.spark_level = _LEVELS.get(record.levelname, record.levelname)
+        record.where = f"[{where}] " if where else ""
+        return super().format(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the line, without control characters of what it quotes: it stays one line."""
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+
+class StandInHandler(logging.Handler):
+    """Writes to standard error what no other handler takes, like Python's last resort, but as whole lines.
+
+    It looks for other handlers at each record: Spark has one while it captures what workers log
+    (`spark.sql.pyspark.worker.logging.enabled`), and a user's function may configure logging at any time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(SparkFormatter())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record, unless another handler does."""
+        if self._is_taken(record.name):
+            return
+        try:
+            # Looked up each time: Spark replaces it, too. One call, so that lines of several processes do not mix.
+            sys.stderr.write(f"{self.format(record)}\n")
+            sys.stderr.flush()
+        except Exception:  # noqa: BLE001 - a line that cannot be written must not end a task
+            self.handleError(record)
+
+    def _is_taken(self, name: str) -> bool:
+        """Tell whether a line has another handler; of several of this class the nearest one to the line writes it."""
+        nearest: StandInHandler | None = None
+        logger: logging.Logger | None = logging.getLogger(name)
+        while logger is not None:
+            for handler in logger.handlers:
+                if not isinstance(handler, StandInHandler):
+                    return True
+                nearest = nearest or handler
+            logger = logger.parent if logger.propagate else None
+        return nearest is not self
+
+
+def stand_in(name: str = _PACKAGE) -> StandInHandler:
+    """Attach the handler to a logger, if it has none of ours yet, and return it.
+
+    Runs on: wherever `log_as_spark` does, and in a program that runs continuous queries.
+
+    Args:
+        name: the package's logger, for all lines; or a part of it, which leaves the others as they are.
+    """
+    logger = logging.getLogger(name)
+    for handler in logger.handlers:
+        if isinstance(handler, StandInHandler):
+            return handler
+    added = StandInHandler()
+    logger.addHandler(added)
+    return added
+
+
+def log_as_spark(where: str = "", query_id: str = "") -> None:
+    """Make this process write its log lines as Spark does from now on, if nothing else is configured.
+
+    Its counters are published from now on, too. Called first by whatever Spark calls: readers, writers, planning. It
+    costs next to nothing when it is called again.
+
+    Runs on: executor, and the Python processes that Spark starts on the driver; never the user's own program.
+
+    Args:
+        where: what the process is doing, for processes without a task; it holds until the next call.
+        query_id: of a continuous query, whose tasks are tasks of a batch to Spark; it holds as long.
+    """
+    global _where, _query_id  # noqa: PLW0603 - of this process
+    _query_id = query_id
+    _where = where if len(where) <= _MAX_WHERE else f"{where[:_MAX_WHERE]}…"
+    COUNTERS.publish = write_counters
+    stand_in()
+
+
+def _task() -> str:
+    """Return which query and task a line is of; empty outside of tasks."""
+    context = TaskContext.get()
+    if context is None:
+        return ""
+    query_id, batch_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+    fields = {
+        "queryId": query_id or _query_id or None,
+        # Of other jobs it is whatever the user calls a group.
+        "runId": context.getLocalProperty(_RUN_ID) if query_id else None,
+        "batchId": batch_id,
+        "stage": context.stageId(),
+        "TID": context.taskAttemptId(),
+    }
+    return " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)

@@ -1,0 +1,4 @@
+"""`pyspark-kafka checkpoint`.
+
+Invariant: nothing is computed here; `pyspark_kafka._ops.operations` does so.
+"""

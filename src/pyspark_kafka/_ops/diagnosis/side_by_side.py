@@ -1,0 +1,77 @@
+"""The same question about several servers at the same time, with a deadline that the question need not know."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from traceback import extract_tb
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark_kafka.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyspark_kafka._client.client.deadline import Deadline
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+# A question that ends with its own deadline takes a moment to say so.
+_GRACE_S = 0.3
+
+
+def ask_all(
+    keys: Iterable[_Key], question: Callable[[_Key], _Value], deadline: Deadline, *, foreign: bool = False
+) -> dict[_Key, _Value | BaseException]:
+    """Ask a question about each key, each in a thread of its own.
+
+    The resolver of the system knows no deadline, so a question may outlast this call: its thread is then left behind,
+    and ends with its question, or with the process.
+
+    Args:
+        keys: what to ask about.
+        question: returns the result of one key.
+        deadline: for all of them.
+        foreign: whether the question calls other packages, whose errors are results as well.
+
+    Returns:
+        By key, in the order of the keys: the result, or what the question raised; a DeadlineError if it did neither in
+        time.
+
+    Raises:
+        ConnectorError: `CHECK_FAILED`: the question raised what is not an error of this package, which is a defect.
+    """
+    wanted = list(dict.fromkeys(keys))
+    results: queue.Queue[tuple[_Key, _Value | BaseException]] = queue.Queue()
+
+    def run(key: _Key) -> None:
+        try:
+            results.put((key, question(key)))
+        except BaseException as error:  # noqa: BLE001 - handed to the caller, as every other result
+            results.put((key, error))
+
+    for key in wanted:
+        threading.Thread(target=run, args=(key,), name="pyspark-kafka-check", daemon=True).start()
+    found: dict[_Key, _Value | BaseException] = {}
+    for _ in wanted:
+        try:
+            key, result = results.get(timeout=deadline.remaining_s() + _GRACE_S)
+        except queue.Empty:
+            break
+        if isinstance(result, Exception) and not isinstance(result, ConnectorError) and not foreign:
+            raise _defect(result)
+        found[key] = result
+    return {key: found[key] if key in found else deadline.error("This step") for key in wanted}
+
+
+def _defect(error: Exception) -> ConnectorError:
+    """Build the error of a defect; the text of what was raised may hold a secret, and is not repeated."""
+    frames = extract_tb(error.__traceback__)
+    place = f" in {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
+    return ConnectorError(
+        f"The check cannot judge this: {type(error).__name__}{place}.",
+        condition="CHECK_FAILED",
+        hint="This is a defect of pyspark-kafka: report it with this text. The cluster may be as it should be.",
+        parameters={"error": type(error).__name__},
+    )

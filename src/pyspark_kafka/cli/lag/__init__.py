@@ -1,7 +1,0 @@
-"""`pyspark-kafka lag`: how far a query or a consumer group is behind.
-
-`command` is the command, `thresholds` checks a report, `words` says figures, `tables` shows a report, `watch`
-shows it repeatedly.
-
-Invariant: nothing is measured here; `pyspark_kafka.operations.lag` does so.
-"""

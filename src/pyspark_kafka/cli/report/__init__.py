@@ -1,4 +1,0 @@
-"""`pyspark-kafka report`.
-
-Invariant: nothing is computed here; `pyspark_kafka.operations` does so.
-"""

@@ -1,4 +1,0 @@
-"""`pyspark-kafka tail`: `command` has its options, `text` shows a record.
-
-Invariant: nothing is computed here; `pyspark_kafka.operations` does so. No command deletes.
-"""

@@ -1,0 +1,85 @@
+"""What a forked child has of its parent: no wait, no file of counters, no connection."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from kit.fakes.schema_registry import RegistryAnswer, SchemaRegistryServer
+from kit.waiting import PATIENCE_S
+from pyspark_kafka._base.counters import RETRIES, Counters
+from pyspark_kafka._client.client import stalls
+from pyspark_kafka._client.client.stalls import Contact, Stall
+from pyspark_kafka._client.client.tls import contexts
+from pyspark_kafka._client.options import RegistryOptions
+from pyspark_kafka._connector.spark.processes.counter_files import CounterFile, CounterFiles, ProcessTotals
+from pyspark_kafka._typed.registry.connect import open_registry
+
+LONG = '"long"'
+
+
+def test_a_forked_child_reports_by_itself() -> None:
+    with Stall(lambda: "in the parent", Contact()):
+        child = os.fork()
+        if child == 0:
+            waits = stalls._MONITOR
+            os._exit(1 if waits._waiting or waits._thread or waits.innermost() else 0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_forked_child_gets_a_tls_context_while_the_parent_builds_one() -> None:
+    with contexts._CONTEXTS._lock:
+        child = os.fork()
+        if child == 0:
+            os._exit(1 if contexts._CONTEXTS._lock.locked() else 0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_child_has_a_file_of_its_own(worker_root: Path) -> None:
+    files, counters = CounterFiles(str(worker_root)), Counters()
+    file = CounterFile(counters)
+    counters.add(RETRIES, 2)
+    file.write()
+    child = os.fork()
+    if not child:
+        counters.reset()
+        counters.add(RETRIES, 5)
+        file.write()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 7})}
+    counters.add(RETRIES)
+    file.write()
+    assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 8})}
+
+
+def test_forked_child_asks_with_connections_of_its_own(schema_registry: SchemaRegistryServer) -> None:
+    """Spark's daemon forks its workers; here the parent has a registry, and another thread of it is asking."""
+    schema_registry.add("orders-value", LONG)
+    schema_registry.add("other-value", '"int"')
+    options = RegistryOptions(urls=(schema_registry.url,), timeout_ms=20_000)
+    registry = open_registry(options)
+    registry.schema_by_id(1)
+    schema_registry.next_answers([RegistryAnswer(held=True)])
+    asking = threading.Thread(target=registry.schema_by_id, args=(2,))
+    asking.start()
+    while schema_registry.count("/schemas/ids/2") < 1:
+        asking.join(0.01)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            # What is in flight in the parent is not in flight here.
+            own = open_registry(options)
+            code = 0 if own is not registry and own.schema_by_id(2).text == '"int"' else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    schema_registry.release()
+    asking.join(PATIENCE_S)
+    assert registry.schema_by_id(2).text == '"int"'
+    assert schema_registry.count("/schemas/ids/2") == 2

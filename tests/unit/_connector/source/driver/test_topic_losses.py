@@ -1,0 +1,139 @@
+"""Deleted topics are left out of a stream's look-ups, but not for ever."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from kit.fakes.clock import Clock
+from pyspark_kafka._base.counters import LOST_OFFSETS, Counters
+from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._client.options import ConnectionOptions, StreamReadOptions, Subscription
+from pyspark_kafka._connector.planning import deleted_topic
+from pyspark_kafka._connector.source.driver import topic_losses
+from pyspark_kafka._connector.source.driver.offset_reader import KafkaOffsetReader
+from pyspark_kafka._connector.source.driver.topic_losses import TopicLosses
+from pyspark_kafka._connector.source.driver.topic_watch import TopicWatch
+from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError
+
+T, U = TopicPartition("t", 0), TopicPartition("u", 0)
+
+
+def losses_of(clock: Clock, *, fail_on_data_loss: bool = False, outage_timeout_ms: int = 600_000) -> TopicLosses:
+    options = StreamReadOptions(
+        ConnectionOptions((("not-asked", 9092),), api_timeout_ms=20_000),
+        Subscription("subscribe", ("t", "u")),
+        fail_on_data_loss=fail_on_data_loss,
+        outage_timeout_ms=outage_timeout_ms,
+    )
+    return TopicLosses(options, KafkaOffsetReader.from_options(options), TopicWatch(None, "sources/0"), clock)
+
+
+def unknown_topic(topic: str) -> BrokerError:
+    return BrokerError(f"Topic '{topic}'", code=3, condition="UNKNOWN_TOPIC", parameters={"topic": topic})
+
+
+def test_look_up_is_made_again_without_each_deleted_topic(caplog: pytest.LogCaptureFixture) -> None:
+    missing = ["t", "u"]
+
+    def look_up() -> str:
+        if missing:
+            raise unknown_topic(missing.pop())
+        return "found"
+
+    with caplog.at_level(logging.WARNING):
+        assert losses_of(Clock()).without_deleted({T: 5, U: 7}, look_up) == "found"
+    assert [message.partition("]")[0] for message in caplog.messages] == ["[KAFKA_DATA_LOSS.PARTITIONS_DELETED"] * 2
+    assert caplog.messages[0].endswith("The query continues, because 'failOnDataLoss' is false.")
+
+
+def test_deleted_topic_is_an_error_at_once_if_loss_is_not_tolerated() -> None:
+    def look_up() -> str:
+        raise unknown_topic("t")
+
+    with pytest.raises(DataLossError, match="PARTITIONS_DELETED"):
+        losses_of(Clock(), fail_on_data_loss=True).without_deleted({T: 5}, look_up)
+
+
+def test_missing_topic_that_the_query_has_not_read_is_the_error_of_the_look_up() -> None:
+    def look_up() -> str:
+        raise unknown_topic("u")
+
+    with pytest.raises(BrokerError, match="UNKNOWN_TOPIC"):
+        losses_of(Clock()).without_deleted({T: 5}, look_up)
+
+
+@pytest.mark.parametrize(
+    ("outage_timeout_ms", "allowed_s"),
+    [
+        (600_000, 600),
+        # Never less than one look-up may take.
+        (0, 20),
+    ],
+)
+def test_topics_that_come_and_go_end_a_look_up_at_its_deadline(outage_timeout_ms: int, allowed_s: int) -> None:
+    clock, looks = Clock(), 0
+
+    def look_up() -> str:
+        nonlocal looks
+        looks += 1
+        if looks > 1:
+            # The deadline begins with the first topic that is missing, not with the look-up.
+            clock.now += 7
+        raise unknown_topic("t")
+
+    with pytest.raises(DeadlineError) as caught:
+        losses_of(clock, outage_timeout_ms=outage_timeout_ms).without_deleted({T: 5}, look_up)
+    assert str(caught.value).startswith(
+        "[DEADLINE_EXCEEDED] A look-up that leaves out deleted topics did not finish within "
+        f"{allowed_s * 1000} ms ({(looks - 1) * 7000} ms elapsed). Last failure: [UNKNOWN_TOPIC] Topic 't'"
+    )
+    assert looks == 1 + -(-allowed_s // 7)
+
+
+@pytest.fixture
+def counters(monkeypatch: pytest.MonkeyPatch) -> Counters:
+    found = Counters()
+    monkeypatch.setattr(topic_losses, "COUNTERS", found)
+    return found
+
+
+def test_tolerated_loss_of_a_plan_is_counted(counters: Counters) -> None:
+    with pytest.raises(DataLossError):
+        losses_of(Clock(), fail_on_data_loss=True).raise_or_warn(deleted_topic("t", {T: 5}), 7)
+    assert counters.values() == {}
+    losses_of(Clock()).raise_or_warn(deleted_topic("t", {T: 5}), 7)
+    assert counters.values() == {LOST_OFFSETS: 7}
+
+
+def test_deleted_topic_counts_each_of_its_partitions_that_was_read(counters: Counters) -> None:
+    missing = ["t"]
+
+    def look_up() -> None:
+        if missing:
+            raise unknown_topic(missing.pop())
+
+    losses_of(Clock()).without_deleted({T: 5, TopicPartition("t", 1): 5, U: 7}, look_up)
+    assert counters.values() == {LOST_OFFSETS: 2}
+
+
+def test_deleted_topic_is_left_to_the_plan_that_counts_it(counters: Counters) -> None:
+    losses = losses_of(Clock())
+    losses._counts_deleted = False
+    missing = ["t"]
+
+    def look_up() -> None:
+        if missing:
+            raise unknown_topic(missing.pop())
+
+    losses.without_deleted({T: 5}, look_up)
+    assert counters.values() == {}
+
+
+def test_recreated_topic_counts_once_however_often_it_is_found(counters: Counters) -> None:
+    losses = losses_of(Clock())
+    losses._watch.meet({"t": "one"})
+    losses._report_recreated(("t",), {"t": "another"})
+    losses._report_recreated(("t",), {"t": "another"})
+    assert counters.values() == {LOST_OFFSETS: 1}

@@ -1,0 +1,176 @@
+"""Log lines of processes that Spark starts: their form, and who else may write them."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+
+import pytest
+from pyspark import TaskContext
+
+from pyspark_kafka._connector.spark.processes import process_log
+from pyspark_kafka._connector.spark.processes.process_log import StandInHandler, log_as_spark, stand_in
+
+_NAME = "pyspark_kafka._connector.source.executor.range_decoder"
+
+
+class StandInTask(TaskContext):
+    """What a worker holds while it runs a task."""
+
+    properties: dict[str, str]
+
+    @classmethod
+    def of(cls, properties: dict[str, str]) -> StandInTask:
+        task = cls()
+        task.properties = properties
+        return task
+
+    def getLocalProperty(self, key: str) -> str | None:  # noqa: N802 - Spark's contract
+        return self.properties.get(key)
+
+    def stageId(self) -> int:  # noqa: N802 - Spark's contract
+        return 3
+
+    def taskAttemptId(self) -> int:  # noqa: N802 - Spark's contract
+        return 12
+
+
+@pytest.fixture(autouse=True)
+def unconfigured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A process in which nobody has configured logging; what is attached is gone afterwards."""
+    monkeypatch.setattr(logging.getLogger("pyspark_kafka"), "handlers", [])
+    monkeypatch.setattr(process_log, "_where", "")
+    yield
+    TaskContext._setTaskContext(None)
+
+
+def warn(text: str = "Offsets [3, 5) cannot be read.", *, level: int = logging.WARNING, trace: bool = False) -> None:
+    """Log a line as a process does that has none of pytest's handlers."""
+    root = logging.getLogger()
+    pytests = [handler for handler in root.handlers if type(handler).__module__.startswith("_pytest.")]
+    for handler in pytests:
+        root.removeHandler(handler)
+    try:
+        logging.getLogger(_NAME).log(level, text, exc_info=trace)
+    finally:
+        for handler in pytests:
+            root.addHandler(handler)
+
+
+def test_a_warning_is_a_line_of_sparks_form(capsys: pytest.CaptureFixture[str]) -> None:
+    log_as_spark()
+    warn()
+    assert re.fullmatch(
+        rf"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN {_NAME}: Offsets \[3, 5\) cannot be read\.\n", capsys.readouterr().err
+    )
+
+
+def test_line_of_a_task_that_does_not_know_its_query_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    TaskContext._setTaskContext(StandInTask.of({}))
+    log_as_spark(query_id="8c0e")
+    warn()
+    log_as_spark()
+    warn()
+    first, second = capsys.readouterr().err.splitlines()
+    assert f"{_NAME}: [queryId=8c0e stage=3 TID=12] Offsets" in first
+    assert f"{_NAME}: [stage=3 TID=12] Offsets" in second
+
+
+def test_line_names_the_process_if_there_is_no_task(capsys: pytest.CaptureFixture[str]) -> None:
+    log_as_spark("planning a streaming read of Subscribe[a]")
+    warn()
+    log_as_spark("p" * 1000)
+    warn()
+    log_as_spark()
+    warn()
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert f"{_NAME}: [planning a streaming read of Subscribe[a]] Offsets" in first
+    assert f"{_NAME}: [{'p' * 120}…] Offsets" in second
+    assert f"{_NAME}: Offsets" in third
+
+
+def test_a_task_says_its_query_run_and_batch(capsys: pytest.CaptureFixture[str]) -> None:
+    log_as_spark("planning")
+    properties = {"sql.streaming.queryId": "q", "spark.jobGroup.id": "r", "streaming.sql.batchId": "7"}
+    TaskContext._setTaskContext(StandInTask.of(properties))
+    warn()
+    TaskContext._setTaskContext(StandInTask.of({"spark.jobGroup.id": "a group of the user's"}))
+    warn()
+    first, second = capsys.readouterr().err.splitlines()
+    assert f"{_NAME}: [queryId=q runId=r batchId=7 stage=3 TID=12] Offsets" in first
+    assert f"{_NAME}: [stage=3 TID=12] Offsets" in second
+
+
+def test_a_traceback_follows_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    log_as_spark()
+    try:
+        int("why")
+    except ValueError:
+        warn("It failed.", level=logging.ERROR, trace=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].endswith(f"ERROR {_NAME}: It failed.")
+    assert lines[1] == "Traceback (most recent call last):"
+    assert lines[-1] == "ValueError: invalid literal for int() with base 10: 'why'"
+
+
+@pytest.mark.parametrize("configured", ["", "pyspark_kafka", "pyspark_kafka._connector.source"])
+@pytest.mark.parametrize("first", [True, False])
+def test_logging_that_the_user_configured_is_left_alone(
+    capsys: pytest.CaptureFixture[str], configured: str, *, first: bool
+) -> None:
+    logger, taken = logging.getLogger(configured), logging.StreamHandler()
+    if first:
+        logger.addHandler(taken)
+        log_as_spark()
+    else:
+        log_as_spark()
+        logger.addHandler(taken)
+    try:
+        warn()
+    finally:
+        logger.removeHandler(taken)
+    assert capsys.readouterr().err == "Offsets [3, 5) cannot be read.\n"
+
+
+def test_lines_are_ours_again_when_the_other_handler_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    # Spark adds one for as long as it captures what a worker logs.
+    log_as_spark()
+    captured = logging.NullHandler()
+    logging.getLogger().addHandler(captured)
+    warn("first")
+    logging.getLogger().removeHandler(captured)
+    warn("second")
+    assert capsys.readouterr().err.endswith(f"{_NAME}: second\n")
+
+
+def test_one_handler_is_installed_however_often_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(3):
+        log_as_spark()
+    assert [type(handler) for handler in logging.getLogger("pyspark_kafka").handlers] == [StandInHandler]
+    assert stand_in() is logging.getLogger("pyspark_kafka").handlers[0]
+    warn()
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_one_of_two_handlers_writes_the_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = "pyspark_kafka._connector.source"
+    monkeypatch.setattr(logging.getLogger(part), "handlers", [])
+    stand_in(part)
+    log_as_spark()
+    warn()
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_lines_below_the_level_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    log_as_spark()
+    warn("Nothing to see.", level=logging.INFO)
+    assert capsys.readouterr().err == ""
+
+
+def test_line_stays_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    log_as_spark()
+    warn("topic a\n26/11/22 01:44:28 ERROR x: y\x1b[2J")
+    assert capsys.readouterr().err.endswith("topic a\\n26/11/22 01:44:28 ERROR x: y\\x1b[2J\n")
