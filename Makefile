@@ -26,7 +26,8 @@ spark_venv = case '$(SPARK)' in 4.[0-9]) ;; *) echo 'make: set SPARK to a versio
 	$(prepare) .venv-spark$(SPARK) --group test --with 'pyspark==$(SPARK).*'
 interop_venv = $(if $(SPARK),.venv-spark$(SPARK),.venv-pyspark42)
 # What differs between versions of PySpark shows here; tests/kit/fixtures/spark_versions.py has what fails.
-spark_tests = tests/unit/_connector/spark tests/unit/continuous/reports $(addprefix tests/integration/_connector/spark/test_,versions.py micro_batch.py sink.py exactly_once.py typed_sink.py connect.py)
+spark_tests = tests/unit/_connector/spark tests/unit/continuous/reports tests/integration/continuous \
+	$(addprefix tests/integration/_connector/,spark source table) $(addprefix tests/integration/_ops/,operations diagnosis)
 # setuptools: run_asan.py builds the kernel outside of pip; as in [build-system].
 fuzz_venv = $(prepare) .venv-fuzz --group test --with '$(atheris)' --with 'setuptools>=77'
 

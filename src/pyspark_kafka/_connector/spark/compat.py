@@ -7,6 +7,7 @@
 | 4.0, 4.1 | `reportLatestOffset` | nothing: progress shows the end of the batch, so the lag of a query is unknown |
 | 4.0, 4.1 | offsets of a progress event as JSON | `metrics.values.offset_text` |
 | 4.0 | a stream writer of Arrow batches | a class that is an Arrow writer as well, which its workers ask for |
+| 4.0, 4.1 | a partition for an empty batch read | `readers.read_partition` takes None |
 | 4.0 | filters that a source may take | nothing: Spark filters the rows itself |
 | 4.0 | Arrow UDFs | an error |
 

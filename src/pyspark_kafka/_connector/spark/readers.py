@@ -28,14 +28,14 @@ class SparkPartition(SparkInputPartition):
     """Carries one of our input partitions through Spark; `value` is None where Spark planned an empty read."""
 
 
-def read_partition(factory: PartitionReaderFactory, partition: SparkInputPartition) -> Iterator[pa.RecordBatch]:
+def read_partition(factory: PartitionReaderFactory, partition: SparkInputPartition | None) -> Iterator[pa.RecordBatch]:
     """Drive a partition reader to its end.
 
     Runs on: executor, in a Python worker that is reused; a generator, so that the reader is closed when Spark stops
     asking (a limit, a killed task) as well as at the end.
     """
-    if partition.value is None:
-        # What Spark plans itself when a batch read has no partitions.
+    # What Spark plans itself when a batch read has no partitions; before PySpark 4.2 it is no partition at all.
+    if partition is None or partition.value is None:
         return
     log_as_spark()
     freeze_gc()

@@ -56,6 +56,8 @@ def test_nothing_is_made_before_the_first_row_is_asked_for() -> None:
 def test_a_read_without_partitions_gives_no_rows() -> None:
     # What Spark plans itself then.
     assert values(read_partition(NumberReaderFactory(), SparkInputPartition(None))) == []
+    # Before PySpark 4.2.
+    assert values(read_partition(NumberReaderFactory(), None)) == []
     assert EVENTS == []
 
 
