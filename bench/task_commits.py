@@ -27,8 +27,8 @@ from pyspark_kafka._client.client.cluster.pool import borrow_client
 from pyspark_kafka._client.options import ExactlyOnceOptions, WriteOptions, parse_write_options
 from pyspark_kafka._connector.sink.columns import SinkColumns
 from pyspark_kafka._connector.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
-from pyspark_kafka._connector.sink.driver.task_commit_calls import BrokerTaskCommitCalls
-from pyspark_kafka._connector.sink.driver.tasks_exactly_once import KafkaTaskCommitStreamingWrite
+from pyspark_kafka._connector.sink.driver.tasks.commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka._connector.sink.driver.tasks.exactly_once import KafkaTaskCommitStreamingWrite
 from pyspark_kafka.connector import PhysicalWriteInfo
 from pyspark_kafka.testing import EmbeddedKafka
 

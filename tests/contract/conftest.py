@@ -13,9 +13,9 @@ from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import client_of
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._base.offsets import Latest
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.handshake import open_connection
 from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka.testing import EmbeddedKafka
 
 

@@ -24,8 +24,8 @@ from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtE
 from pyspark_kafka._client.client.transactions.owner import TransactionalId
 from pyspark_kafka._connector.sink.commit_marker import MarkerFinding
 from pyspark_kafka._connector.sink.driver import publisher
-from pyspark_kafka._connector.sink.driver.task_commit_calls import BrokerTaskCommitCalls
-from pyspark_kafka._connector.sink.driver.task_commits import TaskCommits
+from pyspark_kafka._connector.sink.driver.tasks.commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka._connector.sink.driver.tasks.commits import TaskCommits
 
 # A test that fails to kill it does not leave it behind for ever. Longer than any wait of the harness: what a test waits
 # for must not come because the one that stands has continued unasked.

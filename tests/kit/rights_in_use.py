@@ -30,9 +30,9 @@ from pyspark_kafka._client.client.transactions.owner import TransactionalId
 from pyspark_kafka._client.client.wire.missing_rights import Right
 from pyspark_kafka._client.options import ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka._connector.sink.commit_marker import CommitMarker
-from pyspark_kafka._connector.sink.driver.task_commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka._connector.sink.driver.tasks.commit_calls import BrokerTaskCommitCalls
 from pyspark_kafka._connector.sink.driver.transactional import KafkaTransactionalWrite
-from pyspark_kafka._connector.sink.task_transactions import CommitDecision, TaskTransaction
+from pyspark_kafka._connector.sink.tasks.transactions import CommitDecision, TaskTransaction
 from pyspark_kafka._connector.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka._connector.source.executor.partition_offset import KafkaSourcePartitionOffset
 from pyspark_kafka._connector.table.kafka_table import KafkaTable

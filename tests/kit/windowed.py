@@ -15,8 +15,8 @@ from kit.continuous import FilesTable
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.versions import StatePlan
+from pyspark_kafka.continuous.steps.window_times import SessionWindow, TimeWindow
 from pyspark_kafka.continuous.task.stages import TICK, MapWithState, Stages
-from pyspark_kafka.continuous.task.window_times import SessionWindow, TimeWindow
 
 NO_SESSION: Any = None
 

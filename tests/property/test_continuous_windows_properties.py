@@ -17,7 +17,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from kit.windowed import PlainWindows, WindowLane, aggregated, lane_of, plain_aggregate
-from pyspark_kafka.continuous.task.window_times import SessionWindow, TimeWindow
+from pyspark_kafka.continuous.steps.window_times import SessionWindow, TimeWindow
 
 SCHEMA = pa.schema([("t", pa.timestamp("us", "UTC")), ("k", pa.string()), ("g", pa.float64()), ("v", pa.int64())])
 FUNCTIONS = ("count", "sum", "min", "max", "avg")

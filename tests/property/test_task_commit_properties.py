@@ -11,9 +11,9 @@ from hypothesis import settings
 
 from kit.fakes.simulated_task_commits import SINK, TIMEOUT_MS, BrokenInvariantError, Simulation
 from pyspark_kafka._client.client.transactions.open_transaction import Generation
-from pyspark_kafka._connector.sink.driver import task_commits
-from pyspark_kafka._connector.sink.driver.task_commits import TaskCommits
-from pyspark_kafka._connector.sink.task_transactions import TaskTransaction
+from pyspark_kafka._connector.sink.driver.tasks import commits as task_commits
+from pyspark_kafka._connector.sink.driver.tasks.commits import TaskCommits
+from pyspark_kafka._connector.sink.tasks.transactions import TaskTransaction
 
 # Of one test; the profile decides, as for the properties of Hypothesis.
 SEEDS = settings().max_examples

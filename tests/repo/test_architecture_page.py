@@ -19,7 +19,7 @@ INVARIANTS = re.findall(r"^\| ([^|]+) \| ([^|]+) \| (`[^|]+) \|$", TEXT.partitio
 
 # A question, and where its answer stands: in a row of the table "Where is it?" these paths and names must be.
 QUESTIONS = {
-    "Why is a fetch retried?": [("_client/client/retry.py", "decide_fetch")],
+    "Why is a fetch retried?": [("_client/client/waiting/retry.py", "decide_fetch")],
     "Where is the CRC checked?": [("records/batch_header.py", "HeaderWalk")],
     "What does a new option touch?": [
         ("_client/options/values/read.py", "StreamReadOptions"),
@@ -31,7 +31,7 @@ QUESTIONS = {
         ("_connector/sink/driver/publisher.py", "Publisher.publish"),
     ],
     "Where is an idle connection closed?": [
-        ("_client/client/idle_pool.py", "IdlePool"),
+        ("_client/client/reuse/idle_pool.py", "IdlePool"),
         ("_client/client/cluster/broker_connections.py", "Connections"),
     ],
     "Where is a password proved to a broker?": [("_client/client/login/scram.py", "ScramMechanism")],

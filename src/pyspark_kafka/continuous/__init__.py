@@ -9,9 +9,10 @@
         .trigger(continuous="1 second").start()
     )
 
-Rooms: `epochs` (when epochs end, what the checkpoint holds), `channel` (between driver and tasks), `task` (what runs on
-executors), `placement` (Spark's job and slots), `reports` (progress, events, the log), `run` (one run of a query),
-`query` (the builder, the handle, the thread of the query).
+Rooms: `epochs` (when epochs end, what the checkpoint holds), `channel` (between driver and tasks), `state` (values and
+timers by key), `steps` (windows and other steps with state), `task` (what runs on executors), `placement` (Spark's job
+and slots), `reports` (progress, events, the log), `run` (one run of a query), `query` (the builder, the handle, the
+thread of the query).
 Invariant: what was not committed is read again; an epoch is committed once by a sink whose commit is idempotent.
 Layer: continuous, above _connector/spark/.
 """

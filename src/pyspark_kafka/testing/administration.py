@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pyspark_kafka._client.client.cluster.metadata import unknown_topic
-from pyspark_kafka._client.client.deadline import Deadline
-from pyspark_kafka._client.client.retry import Backoff, attempts
+from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._client.client.waiting.retry import Backoff, attempts
 from pyspark_kafka._client.client.wire.error_codes import broker_error
 from pyspark_kafka.errors import SetupError
 

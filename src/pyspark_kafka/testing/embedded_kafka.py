@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka._client.client.admin.topics import NewTopic, create_topics
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import ConnectionOptions
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing.administration import delete_topic

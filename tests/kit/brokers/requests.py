@@ -10,8 +10,8 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.connection import Connection
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 # What the client under test sends; newer versions name topics by their id.
 FETCH_VERSION, PRODUCE_VERSION = 12, 12

@@ -20,13 +20,13 @@ from kit.fakes.logs import PartitionLog
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.errors import forgotten
 from pyspark_kafka._client.client.net.idleness import IDLE_S, doubt_after_s
 from pyspark_kafka._client.client.produce.producer import Producer
 from pyspark_kafka._client.client.produce.response import ProducePartitionResponse, ProduceResponse
-from pyspark_kafka._client.client.retry import Backoff
 from pyspark_kafka._client.client.transactions.open_transaction import OpenTransaction
+from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._client.client.waiting.retry import Backoff
 from pyspark_kafka._client.client.wire.framed_request import FramedRequest
 from pyspark_kafka._client.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.errors import ConnectorError, TransportError

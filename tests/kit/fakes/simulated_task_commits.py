@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka._client.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka._connector.sink.commit_marker import CommitMarker
-from pyspark_kafka._connector.sink.driver.task_commits import TaskCommitCalls, TaskCommits
-from pyspark_kafka._connector.sink.task_transactions import Planning, TaskTransaction, task_prefix
+from pyspark_kafka._connector.sink.driver.tasks.commits import TaskCommitCalls, TaskCommits
+from pyspark_kafka._connector.sink.tasks.transactions import Planning, TaskTransaction, task_prefix
 from pyspark_kafka.errors import ConnectorError
 
 SINK = "sink"

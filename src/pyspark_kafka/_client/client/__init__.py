@@ -3,9 +3,8 @@
 The rooms, from the ground up; each imports only what stands above it in this list:
 
 - `wire/`: bytes to values and back. No socket, no clock.
-- `deadline`, `retry`, `outage`, `stalls`: how long, how often, and what is logged in the meantime.
-- `idle_pool`: connections that nobody uses now, and when they are closed.
-- `learned_servers`: brokers that clients have learned of, for new clients and processes.
+- `waiting/`: how long, how often, and what is logged in the meantime.
+- `reuse/`: connections that nobody uses now, and known brokers, for the next use.
 - `tls/`, `login/`: how a connection is encrypted, and says who it is. Neither imports the other.
 - `net/`: one connection to one broker.
 - `cluster/`: which broker to ask: metadata, connections to many brokers, clients that tasks share.
@@ -14,5 +13,5 @@ The rooms, from the ground up; each imports only what stands above it in this li
 
 Entry point: `client.cluster.pool.borrow_client` lends a `KafkaClient`; `fetch`, `produce` and the others take one.
 Invariant: every wait has a `Deadline`, and a connection belongs to one thread at a time.
-Layer: client; above records/, below connector/.
+Layer: client, above options.
 """

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from pyspark_kafka._connector.sink.task_transactions import CommitDecision, TaskTransaction
+from pyspark_kafka._connector.sink.tasks.transactions import CommitDecision, TaskTransaction
 from pyspark_kafka.errors import CheckpointError, CorruptRecordsError, DeliveryError
 
 _VERSION = 1

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.fetch.record_times import RecordTimes
     from pyspark_kafka._client.client.queries.logs import LogStatus
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._connector.planning.retention import RetentionPolicy
 
 

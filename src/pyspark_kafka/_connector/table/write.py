@@ -80,7 +80,7 @@ class KafkaWrite(Write):
         options = self._options(streaming=True)
         columns = self._columns(options, streaming=True)
         if options.exactly_once is not None and options.exactly_once.commit == "tasks":
-            from pyspark_kafka._connector.sink.driver.tasks_exactly_once import (  # noqa: PLC0415 - as above
+            from pyspark_kafka._connector.sink.driver.tasks.exactly_once import (  # noqa: PLC0415 - as above
                 KafkaTaskCommitStreamingWrite,
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._connector.spark.processes.required_version import require_pyspark
 from pyspark_kafka._ops.diagnosis.context import Context
 from pyspark_kafka._ops.diagnosis.findings import Diagnosis, Finding

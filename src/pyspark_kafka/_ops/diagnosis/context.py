@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._client.client.cluster.metadata import ClusterMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.queries.listener import ListenerStatus
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._ops.operations.settings import Settings
 
 Server = tuple[str, int]

@@ -26,7 +26,7 @@ from pyspark_kafka.errors import ConnectorError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._ops.operations.settings import Settings
 
 _ROUNDS = 4

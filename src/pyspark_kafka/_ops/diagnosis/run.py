@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._ops.diagnosis.context import Context
 from pyspark_kafka._ops.diagnosis.findings import Finding, FindingStatus
 from pyspark_kafka._ops.diagnosis.steps.brokers import judge_advertised, judge_clock, judge_cluster

@@ -12,7 +12,7 @@ from pyspark_kafka.errors import ConnectorError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")

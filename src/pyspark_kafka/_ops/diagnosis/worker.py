@@ -18,7 +18,7 @@ from pyspark_kafka.errors import ConnectorError, DeadlineError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._ops.operations.settings import Settings
 
 # What the task leaves to the driver, to receive its result.

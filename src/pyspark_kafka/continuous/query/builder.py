@@ -18,8 +18,10 @@ from pyspark_kafka.continuous.query.time_modes import check_event_time, time_mod
 from pyspark_kafka.continuous.query.windows import aggregates_of, grouping_of
 from pyspark_kafka.continuous.query.writer import ContinuousWriter
 from pyspark_kafka.continuous.state.row_codec import RowCodec
-from pyspark_kafka.continuous.task.first_rows import FirstRows
-from pyspark_kafka.continuous.task.session_rows import SessionRows
+from pyspark_kafka.continuous.steps.first_rows import FirstRows
+from pyspark_kafka.continuous.steps.session_rows import SessionRows
+from pyspark_kafka.continuous.steps.window_times import TimeWindow
+from pyspark_kafka.continuous.steps.windowed_rows import WindowedRows
 from pyspark_kafka.continuous.task.stages import (
     MapBatches,
     MapInArrow,
@@ -29,8 +31,6 @@ from pyspark_kafka.continuous.task.stages import (
     Where,
     check_expression,
 )
-from pyspark_kafka.continuous.task.window_times import TimeWindow
-from pyspark_kafka.continuous.task.windowed_rows import WindowedRows
 from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.continuous.query.arguments import Schema
     from pyspark_kafka.continuous.state.by_key import StateByKey
-    from pyspark_kafka.continuous.task.row_groups import Grouping
-    from pyspark_kafka.continuous.task.window_times import SessionWindow
+    from pyspark_kafka.continuous.steps.row_groups import Grouping
+    from pyspark_kafka.continuous.steps.window_times import SessionWindow
 
     ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

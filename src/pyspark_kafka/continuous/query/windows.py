@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_kafka.continuous.query.time_modes import check_event_time
-from pyspark_kafka.continuous.task.partial_aggregates import Aggregates, aggregate, aggregate_refused
-from pyspark_kafka.continuous.task.row_groups import Grouping
-from pyspark_kafka.continuous.task.window_times import MAX_DURATION_US, SessionWindow, TimeWindow
+from pyspark_kafka.continuous.steps.partial_aggregates import Aggregates, aggregate, aggregate_refused
+from pyspark_kafka.continuous.steps.row_groups import Grouping
+from pyspark_kafka.continuous.steps.window_times import MAX_DURATION_US, SessionWindow, TimeWindow
 from pyspark_kafka.errors import OptionError, SchemaError, described
 
 if TYPE_CHECKING:

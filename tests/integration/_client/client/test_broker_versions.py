@@ -20,12 +20,12 @@ from kit.waiting import PATIENCE_S
 from pyspark_kafka._base.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka._base.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka._client.client.net import handshake
 from pyspark_kafka._client.client.net.connection import Connection
 from pyspark_kafka._client.client.produce.producer import Producer
 from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.api_versions import MAX_PRODUCE_VERSION, ApiVersions
 from pyspark_kafka._client.client.wire.messages import (
     CreateTopicsRequest,

@@ -14,8 +14,8 @@ from kafka.protocol.admin import AlterUserScramCredentialsRequest
 
 from kit.brokers.two_brokers import start_on_free_ports
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.handshake import open_connection
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka._client.options import (
     CertificateStore,

@@ -11,9 +11,9 @@ import pytest
 from kit.fakes.schema_registry import RegistryAnswer, SchemaRegistryServer
 from kit.waiting import PATIENCE_S
 from pyspark_kafka._base.counters import RETRIES, Counters
-from pyspark_kafka._client.client import stalls
-from pyspark_kafka._client.client.stalls import Contact, Stall
 from pyspark_kafka._client.client.tls import contexts
+from pyspark_kafka._client.client.waiting import stalls
+from pyspark_kafka._client.client.waiting.stalls import Contact, Stall
 from pyspark_kafka._client.options import RegistryOptions
 from pyspark_kafka._connector.spark.processes.counter_files import CounterFile, CounterFiles, ProcessTotals
 from pyspark_kafka._typed.registry.connect import open_registry

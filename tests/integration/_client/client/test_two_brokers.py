@@ -20,7 +20,6 @@ from pyspark_kafka._base.offsets import Latest
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.cluster.leaders import find_leaders
 from pyspark_kafka._client.client.cluster.pool import close_clients
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.fetch.fetcher import Fetcher
 from pyspark_kafka._client.client.fetch.lanes import FetchLane
 from pyspark_kafka._client.client.fetch.response import FetchResponse
@@ -30,6 +29,7 @@ from pyspark_kafka._client.client.produce.producer import Producer
 from pyspark_kafka._client.client.queries.offsets import list_offsets
 from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka._client.client.transactions.owner import TransactionalId
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import ExactlyOnceOptions, FetchOptions, ProducerOptions, WriteOptions
 from pyspark_kafka._connector.sink.columns import SinkColumns
 from pyspark_kafka._connector.sink.commit_marker import CommitMarker, MarkerFinding

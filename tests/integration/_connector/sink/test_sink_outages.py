@@ -18,11 +18,11 @@ from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import consume, consume_committed
 from kit.waiting import PATIENCE_S
 from pyspark_kafka._base.model import TopicPartition
-from pyspark_kafka._client.client import stalls as reports
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.cluster.leaders import find_leaders
 from pyspark_kafka._client.client.cluster.pool import borrow_client
 from pyspark_kafka._client.client.transactions.owner import TransactionalId
+from pyspark_kafka._client.client.waiting import stalls as reports
 from pyspark_kafka._client.options import WriteOptions, parse_write_options
 from pyspark_kafka._connector.sink.columns import SinkColumns
 from pyspark_kafka._connector.sink.commit_marker import CommitMarker, MarkerFinding
@@ -30,7 +30,7 @@ from pyspark_kafka._connector.sink.driver.at_least_once import KafkaDataWriterFa
 from pyspark_kafka._connector.sink.driver.checked_sink import CheckedSinkWrite
 from pyspark_kafka._connector.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
 from pyspark_kafka._connector.sink.driver.publisher import Publisher
-from pyspark_kafka._connector.sink.driver.tasks_exactly_once import KafkaTaskCommitStreamingWrite
+from pyspark_kafka._connector.sink.driver.tasks.exactly_once import KafkaTaskCommitStreamingWrite
 from pyspark_kafka._connector.sink.executor.outbox import Chunk, PreparedBatch
 from pyspark_kafka.connector import DataWriter, PhysicalWriteInfo
 from pyspark_kafka.errors import DeadlineError, DeliveryError, TransportError

@@ -33,11 +33,11 @@ from pyspark_kafka._client.client.transactions.owner import TransactionalId
 from pyspark_kafka._client.options import ExactlyOnceOptions, WriteOptions
 from pyspark_kafka._connector.sink.columns import SinkColumns
 from pyspark_kafka._connector.sink.commit_marker import MarkerFinding, lost_places
-from pyspark_kafka._connector.sink.driver import task_commit_calls
 from pyspark_kafka._connector.sink.driver.marker_reader import MarkerReader
 from pyspark_kafka._connector.sink.driver.publisher import Publisher
-from pyspark_kafka._connector.sink.driver.task_commit_calls import BrokerTaskCommitCalls
-from pyspark_kafka._connector.sink.driver.tasks_exactly_once import (
+from pyspark_kafka._connector.sink.driver.tasks import commit_calls as task_commit_calls
+from pyspark_kafka._connector.sink.driver.tasks.commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka._connector.sink.driver.tasks.exactly_once import (
     KafkaTaskCommitStreamingWrite,
     KafkaTaskTransactionWriterFactory,
 )

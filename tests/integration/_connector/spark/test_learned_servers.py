@@ -26,7 +26,7 @@ def test_read_finds_the_cluster_by_the_brokers_that_another_process_has_learned_
 
         # Within this function, so that it travels with the code: executors do not find this module.
         def learn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            from pyspark_kafka._client.client.learned_servers import (  # noqa: PLC0415 - see above
+            from pyspark_kafka._client.client.reuse.learned_servers import (  # noqa: PLC0415 - see above
                 LearnedServers,
                 application_directory,
             )

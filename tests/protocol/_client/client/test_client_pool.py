@@ -13,7 +13,7 @@ from kit.fakes.tcp_cluster import TcpCluster
 from kit.waiting import PATIENCE_S
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.cluster.pool import ClientPool
-from pyspark_kafka._client.client.learned_servers import LearnedServers
+from pyspark_kafka._client.client.reuse.learned_servers import LearnedServers
 from pyspark_kafka._client.client.wire.messages import MetadataRequest
 from pyspark_kafka._client.options import ConnectionOptions, PlainLogin, Secret
 

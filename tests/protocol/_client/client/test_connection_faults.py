@@ -22,13 +22,13 @@ from kit.fakes.black_hole import BlackHole
 from kit.fakes.scripts import Close, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.waiting import PATIENCE_S
-from pyspark_kafka._client.client import retry
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.connection import Connection
 from pyspark_kafka._client.client.net.handshake import open_connection
 from pyspark_kafka._client.client.net.login_session import LoginSession
 from pyspark_kafka._client.client.tls.contexts import TlsContexts
+from pyspark_kafka._client.client.waiting import retry
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import (
     ApiVersionsRequest,
     FetchRequest,

@@ -15,13 +15,13 @@ from kit.fixtures.wire import WireTrace
 from kit.reading import FAST_FETCH
 from pyspark_kafka._base.model import OffsetRange, TopicPartition
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.fetch import fetcher as fetcher_module
 from pyspark_kafka._client.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka._client.client.fetch.fetcher import Fetcher
 from pyspark_kafka._client.client.fetch.request import RecordSize, record_sizes_of
 from pyspark_kafka._client.client.fetch.steps import FetchLogEnds
 from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import FetchRequest, ListOffsetsRequest
 from pyspark_kafka._client.options import FetchOptions
 from pyspark_kafka.errors import BrokerError, DeadlineError

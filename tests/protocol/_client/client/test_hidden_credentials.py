@@ -9,8 +9,8 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from kit.fakes.scripts import Close
 from kit.fakes.tcp_cluster import TcpCluster
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.handshake import open_connection
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import SaslAuthenticateRequest, SaslHandshakeRequest
 from pyspark_kafka._client.options import ConnectionOptions, Login, PlainLogin, ScramLogin, Secret
 from pyspark_kafka.errors import ConnectorError

@@ -14,13 +14,13 @@ from kit.fixtures.wire import WireTrace
 from kit.waiting import PATIENCE_S
 from pyspark_kafka._base.model import IsolationLevel, TopicPartition
 from pyspark_kafka._base.offsets import AtTimestamp, Earliest, Latest
-from pyspark_kafka._client.client import retry
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.cluster.leaders import find_leaders
 from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.handshake import open_connection
 from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.client.waiting import retry
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka._client.options import ConnectionOptions
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError, TransportError

@@ -18,9 +18,9 @@ from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.cluster.leaders import find_leaders
 from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.fetch.record_times import fetch_record_times
 from pyspark_kafka._client.client.queries.logs import query_logs
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import DescribeLogDirsRequest, FetchRequest, ListOffsetsRequest
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError
 

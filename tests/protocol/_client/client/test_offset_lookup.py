@@ -15,9 +15,9 @@ from kit.reading import PATIENT
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._base.offsets import Latest
 from pyspark_kafka._client.client.cluster.metadata import ClusterMetadata
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.queries import offsets
 from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import DeadlineError
 

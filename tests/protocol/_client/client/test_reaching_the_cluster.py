@@ -21,8 +21,8 @@ from pyspark_kafka._base.offsets import Latest
 from pyspark_kafka._client.client.cluster import bootstrap
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.cluster.leaders import find_leaders
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import ApiVersionsRequest, MetadataRequest, SaslHandshakeRequest
 from pyspark_kafka._client.options import ConnectionOptions, ScramLogin, Secret
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, TransportError

@@ -14,9 +14,9 @@ from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.connection import Connection
 from pyspark_kafka._client.client.net.login_session import LoginSession
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import (
     MetadataRequest,
     SaslAuthenticateRequest,

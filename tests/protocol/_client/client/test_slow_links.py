@@ -15,9 +15,9 @@ from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import FAST_FETCH, read_range
 from pyspark_kafka._base.model import NO_END, OffsetRange, TopicPartition
 from pyspark_kafka._base.offsets import Latest
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.fetch.fetcher import Fetcher
 from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import FetchRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka._client.options import FetchOptions
 from pyspark_kafka.errors import DeadlineError

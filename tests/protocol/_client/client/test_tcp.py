@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.tcp import connect, resolve
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import ConnectionOptions
 
 

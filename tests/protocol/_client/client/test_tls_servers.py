@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from kit.fakes.tls_server import asking_for_certificates, server_context, serving
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.frame_stream import FrameStream
 from pyspark_kafka._client.client.net.handshake import open_connection
 from pyspark_kafka._client.client.net.polling import wait_readable
@@ -26,6 +25,7 @@ from pyspark_kafka._client.client.net.tcp import connect, resolve
 from pyspark_kafka._client.client.tls.contexts import tls_context
 from pyspark_kafka._client.client.tls.handshake import encrypt
 from pyspark_kafka._client.client.tls.inspection import fetch_chain
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import CertificateStore, ConnectionOptions, Secret, TlsOptions
 from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority

@@ -19,10 +19,10 @@ import pytest
 from kit.fakes.clock import Clock
 from kit.fakes.token_endpoint import Answer, TokenEndpoint
 from kit.waiting import PATIENCE_S
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.login.tokens import endpoint as requests
 from pyspark_kafka._client.client.login.tokens.endpoint import request_token
 from pyspark_kafka._client.client.login.tokens.sources import fetch_token
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import CertificateStore, OAuthLogin, Secret, TlsOptions
 from pyspark_kafka._client.options import TokenEndpoint as Source
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError

@@ -13,13 +13,13 @@ from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator, describing, listing
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.transactions.inspection import (
     TransactionDescription,
     TransactionState,
     describe_transaction,
     list_transactions,
 )
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import ConnectionOptions
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError, ProtocolError
 

@@ -25,11 +25,11 @@ from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.produce.identity import ProducerIdentity, request_identity
 from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka._client.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka._client.client.transactions.owner import TransactionalId
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import ConnectionOptions
 
 NOT_COORDINATOR = 16

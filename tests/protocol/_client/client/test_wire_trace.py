@@ -11,9 +11,9 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from kit.fakes.scripts import Close, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fixtures.wire import WireTrace
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.connection import Connection
 from pyspark_kafka._client.client.net.handshake import open_connection
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import (
     ApiVersionsRequest,
     MetadataRequest,

@@ -18,7 +18,7 @@ from kit.fakes.black_hole import BlackHole
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.waiting import PATIENCE_S
 from pyspark_kafka import check
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 from pyspark_kafka._ops.diagnosis import Diagnosis, Finding, FindingStatus
 from pyspark_kafka._ops.diagnosis.context import Context

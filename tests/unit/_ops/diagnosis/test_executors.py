@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._ops.cli.check.lines import Lines, print_executors
 from pyspark_kafka._ops.diagnosis import Diagnosis, Finding, FindingStatus, executors
 from pyspark_kafka._ops.diagnosis.executors import findings_of, judge_executors

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._ops.diagnosis.side_by_side import ask_all
 from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._ops.diagnosis import Finding, FindingStatus
 from pyspark_kafka._ops.diagnosis.worker import judge_worker
 from pyspark_kafka.errors import SetupError

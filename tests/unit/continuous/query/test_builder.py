@@ -23,7 +23,7 @@ from pyspark_kafka.continuous.query import writer as writer_module
 from pyspark_kafka.continuous.query.arguments import as_arrow_schema, interval_ms
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
-from pyspark_kafka.continuous.task.first_rows import FirstRows
+from pyspark_kafka.continuous.steps.first_rows import FirstRows
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, MapWithState, Select, TimeMode, Where
 from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError, SchemaError
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kit.waiting import PATIENCE_S
-from pyspark_kafka._client.client.outage import OutageRetry
-from pyspark_kafka._client.client.stalls import Contact
+from pyspark_kafka._client.client.waiting.outage import OutageRetry
+from pyspark_kafka._client.client.waiting.stalls import Contact
 from pyspark_kafka.continuous.query import runner
 from pyspark_kafka.continuous.query.runner import QueryRunner
 from pyspark_kafka.continuous.run.plan import QueryPlan, RestartPauses

@@ -10,10 +10,10 @@ import pytest
 from kit.continuous import FilesTable
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.query.builder import ContinuousFrame
-from pyspark_kafka.continuous.task.session_rows import SessionRows
+from pyspark_kafka.continuous.steps.session_rows import SessionRows
+from pyspark_kafka.continuous.steps.window_times import SessionWindow, TimeWindow
+from pyspark_kafka.continuous.steps.windowed_rows import WindowedRows
 from pyspark_kafka.continuous.task.stages import MapWithState
-from pyspark_kafka.continuous.task.window_times import SessionWindow, TimeWindow
-from pyspark_kafka.continuous.task.windowed_rows import WindowedRows
 from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError
 
 SCHEMA = pa.schema(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.client.wire.token_requests import TokenEntry
 
 _LOOK_AGAIN_S = 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._client.client.retry import attempts
+from pyspark_kafka._client.client.waiting.retry import attempts
 from pyspark_kafka._client.client.wire.completeness import match_entries
 from pyspark_kafka._client.client.wire.messages import CreateTopicsRequest, ErrorCode, broker_error
 from pyspark_kafka._client.client.wire.missing_rights import Right, name_user
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._client.client.cluster.metadata import ClusterMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from pyspark_kafka.errors import ConnectorError
 if TYPE_CHECKING:
     from pyspark_kafka._client.client.cluster.broker_connections import Connections
     from pyspark_kafka._client.client.cluster.known_servers import KnownServers
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.net.connection import Connection
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
 
 # A broker of whose response nothing, or a trickle, arrives for this time is not waited for alone. One that has died

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from pyspark_kafka._client.client.net.connection import Connection
 from pyspark_kafka._client.client.net.dials import Dials
 from pyspark_kafka._client.client.net.polling import wait_readable
-from pyspark_kafka._client.client.retry import Backoff, ClosedAtOnce, RetryAction, decide
-from pyspark_kafka._client.client.stalls import note_failure
+from pyspark_kafka._client.client.waiting.retry import Backoff, ClosedAtOnce, RetryAction, decide
+from pyspark_kafka._client.client.waiting.stalls import note_failure
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.net.buffers import FrameBuffers
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
 
 Server = tuple[str, int]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")

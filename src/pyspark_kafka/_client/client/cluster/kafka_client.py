@@ -23,10 +23,10 @@ from pyspark_kafka._client.client.cluster.broker_connections import Connections
 from pyspark_kafka._client.client.cluster.known_servers import KnownServers
 from pyspark_kafka._client.client.cluster.metadata_cache import MetadataCache
 from pyspark_kafka._client.client.cluster.metadata_request import request_metadata
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.dials import Dials
 from pyspark_kafka._client.client.net.handshake import is_alive, open_connection
-from pyspark_kafka._client.client.retry import Backoff, retrying
+from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._client.client.waiting.retry import Backoff, retrying
 from pyspark_kafka._client.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, TransportError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._client.client.cluster.metadata import unknown_topic
-from pyspark_kafka._client.client.retry import RetryAction, attempts, decide
+from pyspark_kafka._client.client.waiting.retry import RetryAction, attempts, decide
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.errors import DeadlineError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._client.client.cluster.metadata import ClusterMetadata, PartitionMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka.errors import ConnectorError
 
 # A topic that was created a moment ago is not yet known to every broker: it is looked for that often before it is said

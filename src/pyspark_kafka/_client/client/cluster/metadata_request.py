@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.cluster.any_broker import AnyBroker
     from pyspark_kafka._client.client.cluster.known_servers import Server
     from pyspark_kafka._client.client.cluster.metadata import ClusterMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 # A broker may take longer to describe more topics than that; another is not to be asked for all of it as well.
 _FEW_TOPICS = 100

@@ -1,7 +1,7 @@
 """Clients that the tasks of one worker process share, so that a warm task starts without connecting.
 
 The key is the connection options: two clusters, or two users of one cluster, never share a client. When an idle client
-is closed: `_client/client/idle_pool.py`.
+is closed: `_client/client/reuse/idle_pool.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.counters import CLIENTS_IDLE, CLIENTS_LENT, COUNTERS
-from pyspark_kafka._client.client.idle_pool import IDLE_SECONDS, IdlePool
-from pyspark_kafka._client.client.learned_servers import LearnedServers, application_directory
+from pyspark_kafka._client.client.reuse.idle_pool import IDLE_SECONDS, IdlePool
+from pyspark_kafka._client.client.reuse.learned_servers import LearnedServers, application_directory
 from pyspark_kafka._client.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError
 

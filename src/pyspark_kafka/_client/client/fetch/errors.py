@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from pyspark_kafka._client.client.deadline import failure_text
+from pyspark_kafka._client.client.waiting.deadline import failure_text
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka._client.client.wire.missing_rights import Right
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError, DeadlineError, ProtocolError

@@ -16,7 +16,6 @@ from uuid import UUID
 
 from pyspark_kafka._base.offsets import Earliest, Latest
 from pyspark_kafka._client.client.cluster.leaders import find_leaders
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.fetch.errors import LOSSES
 from pyspark_kafka._client.client.fetch.lanes import FetchLanes
 from pyspark_kafka._client.client.fetch.progress_timeout import ProgressTimeout
@@ -35,6 +34,7 @@ from pyspark_kafka._client.client.fetch.steps import (
 )
 from pyspark_kafka._client.client.queries.leader_epochs import fetch_epoch_ends
 from pyspark_kafka._client.client.queries.offsets import list_offsets
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.fetch.errors import no_progress
-from pyspark_kafka._client.client.outage import may_be_outage, outage_error
-from pyspark_kafka._client.client.stalls import Stall, contact_of
+from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._client.client.waiting.outage import may_be_outage, outage_error
+from pyspark_kafka._client.client.waiting.stalls import Stall, contact_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

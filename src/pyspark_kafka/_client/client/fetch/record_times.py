@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 _KIB, _MIB = 1 << 10, 1 << 20
 # A broker leaves out a record batch that is larger than its partition may have in the response. So the first request is

@@ -54,9 +54,9 @@ from pyspark_kafka._client.client.fetch.steps import (
     Raise,
     WaitUntil,
 )
-from pyspark_kafka._client.client.outage import may_be_outage
 from pyspark_kafka._client.client.queries.leader_epochs import EpochQuestion
-from pyspark_kafka._client.client.retry import RetryAction
+from pyspark_kafka._client.client.waiting.outage import may_be_outage
+from pyspark_kafka._client.client.waiting.retry import RetryAction
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.errors import ConnectorError, CorruptRecordsError, listed
 

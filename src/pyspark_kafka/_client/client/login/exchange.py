@@ -18,8 +18,8 @@ from pyspark_kafka._client.options import HiddenBytes, Secret
 from pyspark_kafka.errors import OptionError, TransportError
 
 if TYPE_CHECKING:
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.login.mechanism import SaslMechanism
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import Login
 
 # SCRAM takes 2, Kerberos 3 or 4; a broker that never ends would be asked until the deadline.

@@ -14,9 +14,9 @@ from pyspark_kafka._client.options import KerberosLogin, MskIamLogin, OAuthLogin
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.login.mechanism import SaslMechanism
     from pyspark_kafka._client.client.login.tokens.token import Token
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import Login, TokenRenewal
 
 _TOKENS = TokenCache()

@@ -12,7 +12,6 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net import trace
 from pyspark_kafka._client.client.net.buffers import FrameBuffers
 from pyspark_kafka._client.client.net.errors import (
@@ -26,8 +25,9 @@ from pyspark_kafka._client.client.net.errors import (
 from pyspark_kafka._client.client.net.frame_stream import NOT_YET, EndOfStreamError, FrameStream, keeps_arriving
 from pyspark_kafka._client.client.net.idleness import IDLE_S, IDLE_TIMES, doubt_after_s
 from pyspark_kafka._client.client.net.polling import wait_readable
-from pyspark_kafka._client.client.stalls import contact_of
 from pyspark_kafka._client.client.tls.handshake import first_read_failed
+from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._client.client.waiting.stalls import contact_of
 from pyspark_kafka._client.client.wire.api_versions import ApiVersions
 from pyspark_kafka._client.client.wire.framed_request import FramedRequest
 from pyspark_kafka._client.client.wire.frames import (

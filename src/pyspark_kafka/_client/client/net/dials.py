@@ -22,8 +22,8 @@ from pyspark_kafka.errors import ConnectorError, TransportError
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.net.buffers import FrameBuffers
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
 
 _Key = TypeVar("_Key", bound="Hashable")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import DeadlineError, TransportError
 
 if TYPE_CHECKING:
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
     from pyspark_kafka.errors import ConnectorError
 

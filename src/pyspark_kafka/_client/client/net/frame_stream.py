@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterable
 
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 _SIZE_BYTES = 4
 # What a socket raises that cannot be sent to, or received from, yet.

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.net.buffers import FrameBuffers
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
 
     Watch = Callable[[socket.socket], None]

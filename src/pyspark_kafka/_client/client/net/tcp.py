@@ -18,7 +18,7 @@ from pyspark_kafka.errors import TransportError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
 
 # An address without a response by then is waited for together with the next one (RFC 8305 recommends 250 ms).

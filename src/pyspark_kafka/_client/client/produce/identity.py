@@ -14,9 +14,9 @@ from pyspark_kafka.errors import AccessError, ProtocolError
 
 if TYPE_CHECKING:
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
-    from pyspark_kafka._client.client.outage import OutageRetry
     from pyspark_kafka._client.client.transactions.open_transaction import OpenTransaction, TransactionIdentity
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.outage import OutageRetry
     from pyspark_kafka._client.options import ProducerOptions
 
 # Without a transactional id the time means nothing; Java sends the same.

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._client.client.cluster.pool import borrow_client
-from pyspark_kafka._client.client.deadline import Deadline
-from pyspark_kafka._client.client.outage import OutageRetry
 from pyspark_kafka._client.client.produce import errors as produce_errors
 from pyspark_kafka._client.client.produce.batches.producer_batch import RecordCounts
 from pyspark_kafka._client.client.produce.leaders import PartitionLeaders
 from pyspark_kafka._client.client.queries.missing_topics import cluster_text, find_nearest_topic
-from pyspark_kafka._client.client.retry import RetryAction, attempts, decide
-from pyspark_kafka._client.client.stalls import contact_of
+from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._client.client.waiting.outage import OutageRetry
+from pyspark_kafka._client.client.waiting.retry import RetryAction, attempts, decide
+from pyspark_kafka._client.client.waiting.stalls import contact_of
 from pyspark_kafka._client.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError
 

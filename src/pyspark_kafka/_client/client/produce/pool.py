@@ -2,7 +2,7 @@
 
 Without it each task asks for an identity, which brokers remember for a day, and for the topic's partitions, before it
 sends a row: at a few small batches a second, most of what is asked of the brokers. When an idle producer is dropped:
-`_client/client/idle_pool.py`.
+`_client/client/reuse/idle_pool.py`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.counters import COUNTERS, PRODUCERS_IDLE, PRODUCERS_LENT
 from pyspark_kafka._client.client.cluster.pool import borrow_client
-from pyspark_kafka._client.client.idle_pool import IDLE_SECONDS, IdlePool
 from pyspark_kafka._client.client.produce.producer import Producer
+from pyspark_kafka._client.client.reuse.idle_pool import IDLE_SECONDS, IdlePool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

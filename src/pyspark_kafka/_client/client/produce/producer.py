@@ -11,7 +11,6 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._client.client.outage import OutageRetry
 from pyspark_kafka._client.client.produce import errors as produce_errors
 from pyspark_kafka._client.client.produce.batches.size_limits import TopicLimits
 from pyspark_kafka._client.client.produce.batches.state import ProducerState
@@ -21,7 +20,8 @@ from pyspark_kafka._client.client.produce.identity import WriteMode
 from pyspark_kafka._client.client.produce.leaders import PartitionLeaders
 from pyspark_kafka._client.client.produce.partition_counts import PartitionCounts
 from pyspark_kafka._client.client.produce.stamps import stamp_batch
-from pyspark_kafka._client.client.stalls import Stall, contact_of
+from pyspark_kafka._client.client.waiting.outage import OutageRetry
+from pyspark_kafka._client.client.waiting.stalls import Stall, contact_of
 from pyspark_kafka._client.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
 

@@ -10,8 +10,8 @@ from pyspark_kafka._client.client.wire.messages import DescribeQuorumRequest, Er
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.net.connection import Connection
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 _TOPIC = "__cluster_metadata"
 # The newest version of a request that came with a release: brokers do not name their release (KIP-35). Only requests

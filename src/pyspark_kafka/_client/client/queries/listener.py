@@ -20,8 +20,8 @@ from pyspark_kafka.errors import ConnectorError
 if TYPE_CHECKING:
     import socket
 
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.tls.certificates import ParsedCertificate
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
 
 # A listener of the other kind closes the connection at once, or never responds.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.cluster.fanout import BrokerResponse
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka.errors import ConnectorError
 
 _HINT = "A service that does not offer DescribeLogDirs refuses it as well: leave out option 'maxBytesPerTrigger'."

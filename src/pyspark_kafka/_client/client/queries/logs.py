@@ -10,7 +10,7 @@ from pyspark_kafka._base.model import IsolationLevel, TopicPartition
 from pyspark_kafka._base.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka._client.client.cluster.fanout import call_leaders
 from pyspark_kafka._client.client.queries import log_sizes, offset_messages
-from pyspark_kafka._client.client.retry import RetryAction, attempts, decide
+from pyspark_kafka._client.client.waiting.retry import RetryAction, attempts, decide
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 from pyspark_kafka._client.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.cluster.fanout import BrokerResponse
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.queries.offset_messages import OffsetSpec
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 # How often leaders are looked up again for partitions that have moved, or have no leader yet.
 _LOOKS = 3

@@ -13,8 +13,8 @@ from pyspark_kafka._client.client.cluster.fanout import RequestFanout, call_lead
 from pyspark_kafka._client.client.cluster.leaders import fetch_leaders, leaderless
 from pyspark_kafka._client.client.cluster.metadata import unknown_topic
 from pyspark_kafka._client.client.queries.offset_messages import build_request, parse_response
-from pyspark_kafka._client.client.retry import RetryAction, attempts, decide
-from pyspark_kafka._client.client.stalls import note_failure
+from pyspark_kafka._client.client.waiting.retry import RetryAction, attempts, decide
+from pyspark_kafka._client.client.waiting.stalls import note_failure
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 from pyspark_kafka._client.client.wire.missing_rights import name_user
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.cluster.fanout import BrokerResponse
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.queries.offset_messages import OffsetSpec
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 # How often a partition may be unknown to its leader, or have none, before that is believed (metadata lags behind).
 _UNKNOWN_LOOKS = 4

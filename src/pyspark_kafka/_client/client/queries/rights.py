@@ -22,8 +22,8 @@ from pyspark_kafka._client.client.wire.messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.net.connection import Connection
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 # The largest one. Coordinators count up from 0, and compare before they do anything (`TransactionCoordinator.
 # handleEndTransaction`): the transaction of the id, open or not, stays as it is.

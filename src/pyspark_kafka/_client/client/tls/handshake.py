@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.tls.contexts import TlsContext
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
     from pyspark_kafka.errors import ConnectorError
 

@@ -17,7 +17,7 @@ from pyspark_kafka._client.client.tls.der import DerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 
 def fetch_chain(

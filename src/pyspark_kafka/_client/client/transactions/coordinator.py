@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.net.connection import Connection
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 _T = TypeVar("_T")
 

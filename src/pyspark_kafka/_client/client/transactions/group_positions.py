@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.net.connection import Connection
     from pyspark_kafka._client.client.transactions.open_transaction import OpenTransaction
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 # The newest version of TxnOffsetCommit of each generation; from 5 on, the group joins the transaction by it (KIP-890).
 _MAX_VERSION_V1, _MAX_VERSION_V2 = 4, 5

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka.errors import ConnectorError
 
 # That number of ids makes a request of some 50 kB.

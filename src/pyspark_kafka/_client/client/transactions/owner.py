@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.net.connection import Connection
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 # The first versions of transactions of the second generation (KIP-890), and the feature that switches them on.
 _FIRST_PRODUCE_OF_V2 = 12

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._client.client.cluster.pool import borrow_client
-from pyspark_kafka._client.client.outage import OutageRetry
-from pyspark_kafka._client.client.stalls import contact_of
+from pyspark_kafka._client.client.waiting.outage import OutageRetry
+from pyspark_kafka._client.client.waiting.stalls import contact_of
 from pyspark_kafka._connector.sink.commit_marker import CommitMarker, batch_fingerprint, default_sink_id
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.checkpoint.offset_log import OffsetSeqLog

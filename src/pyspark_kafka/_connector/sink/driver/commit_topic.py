@@ -13,7 +13,7 @@ from pyspark_kafka._client.client.admin.topics import NewTopic, create_topics
 from pyspark_kafka._client.client.cluster.metadata import unknown_topic
 from pyspark_kafka._client.client.queries.rights import Operation, probe_topic_rights
 from pyspark_kafka._client.client.queries.topic_configs import fetch_topic_configs
-from pyspark_kafka._client.client.retry import attempts
+from pyspark_kafka._client.client.waiting.retry import attempts
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 from pyspark_kafka._client.client.wire.missing_rights import Right, ask_for, missing_sentence, name_user
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.client.wire.missing_rights import Operation as OperationName
     from pyspark_kafka._connector.sink.commit_marker import CommitMarker
 

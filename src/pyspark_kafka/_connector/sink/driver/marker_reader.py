@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.model import IsolationLevel, OffsetRange
 from pyspark_kafka._base.offsets import Earliest, Latest
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.fetch.fetcher import Fetcher
 from pyspark_kafka._client.client.queries.offsets import list_offsets
-from pyspark_kafka._client.client.retry import attempts
+from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._client.client.waiting.retry import attempts
 from pyspark_kafka._client.options import FetchOptions
 from pyspark_kafka._connector.sink.commit_marker import CommitMarker
 from pyspark_kafka.errors import DeadlineError

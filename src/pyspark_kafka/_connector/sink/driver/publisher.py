@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.counters import COUNTERS
-from pyspark_kafka._client.client.deadline import Deadline
-from pyspark_kafka._client.client.outage import OutageRetry, may_be_outage
 from pyspark_kafka._client.client.produce.producer import Producer
-from pyspark_kafka._client.client.stalls import contact_of, outage_s_here
 from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka._client.client.transactions.inspection import TransactionState, describe_transaction
 from pyspark_kafka._client.client.transactions.owner import TransactionalId
+from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._client.client.waiting.outage import OutageRetry, may_be_outage
+from pyspark_kafka._client.client.waiting.stalls import contact_of, outage_s_here
 from pyspark_kafka._connector.sink.commit_marker import MarkerFinding, judge
 from pyspark_kafka._connector.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka._connector.sink.driver.marker_reader import MarkerReader
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.retry import Backoff
     from pyspark_kafka._client.client.transactions.inspection import TransactionDescription
     from pyspark_kafka._client.client.transactions.open_transaction import OpenTransaction
+    from pyspark_kafka._client.client.waiting.retry import Backoff
     from pyspark_kafka._client.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka._connector.sink.commit_marker import CommitMarker
     from pyspark_kafka._connector.sink.executor.outbox import Chunk

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from pyspark_kafka._base.interrupt import carried
 from pyspark_kafka._base.offsets import KafkaSourceOffset
 from pyspark_kafka._client.client.cluster.pool import borrow_client, learned_servers
-from pyspark_kafka._client.client.outage import OutageRetry
-from pyspark_kafka._client.client.retry import Backoff, attempts
-from pyspark_kafka._client.client.stalls import contact_of
 from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka._client.client.transactions.group_positions import GroupPosition, GroupPositions
 from pyspark_kafka._client.client.transactions.owner import TransactionalId
+from pyspark_kafka._client.client.waiting.outage import OutageRetry
+from pyspark_kafka._client.client.waiting.retry import Backoff, attempts
+from pyspark_kafka._client.client.waiting.stalls import contact_of
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 from pyspark_kafka._client.client.wire.missing_rights import widen
 from pyspark_kafka._connector.sink.driver.lane_record_file import LaneRecordFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._client.client.stalls import contact_of
+from pyspark_kafka._client.client.waiting.stalls import contact_of
 
 if TYPE_CHECKING:
     from pyspark_kafka._client.options import WriteOptions

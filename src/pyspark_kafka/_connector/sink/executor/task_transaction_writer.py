@@ -15,8 +15,8 @@ from pyspark_kafka._client.client.transactions.owner import TransactionalId
 from pyspark_kafka._client.client.wire.missing_rights import widen
 from pyspark_kafka._connector.sink.executor.partition_lookup import PartitionLookup
 from pyspark_kafka._connector.sink.executor.record_batch_encoder import RecordBatchEncoder
-from pyspark_kafka._connector.sink.task_ids import TaskIds
-from pyspark_kafka._connector.sink.task_transactions import TaskTransaction
+from pyspark_kafka._connector.sink.tasks.ids import TaskIds
+from pyspark_kafka._connector.sink.tasks.transactions import TaskTransaction
 from pyspark_kafka.connector import DataWriter, WriterCommitMessage
 from pyspark_kafka.errors import AccessError, ConnectorError, DeliveryError, OptionError
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._connector.sink.columns import SinkColumns
     from pyspark_kafka._connector.sink.executor.identity_headers import TaskOrigin
     from pyspark_kafka._connector.sink.executor.record_batch_encoder import EncodedBatch
-    from pyspark_kafka._connector.sink.task_transactions import Planning
+    from pyspark_kafka._connector.sink.tasks.transactions import Planning
 
 _LOG = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._client.client.cluster.metadata import ClusterMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import Subscription
 
 _LOG = logging.getLogger(__name__)

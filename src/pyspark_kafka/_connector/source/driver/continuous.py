@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.offsets import KafkaSourceOffset
 from pyspark_kafka._client.client.cluster.pool import learned_servers
-from pyspark_kafka._client.client.retry import Backoff, attempts
+from pyspark_kafka._client.client.waiting.retry import Backoff, attempts
 from pyspark_kafka._connector.planning import (
     count_lost,
     data_loss_error,

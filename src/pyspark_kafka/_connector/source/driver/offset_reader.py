@@ -9,10 +9,10 @@ from pyspark_kafka._base.interrupt import pause
 from pyspark_kafka._base.model import IsolationLevel
 from pyspark_kafka._base.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka._client.client.cluster.pool import borrow_client
-from pyspark_kafka._client.client.outage import OutageRetry
 from pyspark_kafka._client.client.queries.missing_topics import explain_missing_topic
-from pyspark_kafka._client.client.retry import Backoff, attempts
-from pyspark_kafka._client.client.stalls import contact_of
+from pyspark_kafka._client.client.waiting.outage import OutageRetry
+from pyspark_kafka._client.client.waiting.retry import Backoff, attempts
+from pyspark_kafka._client.client.waiting.stalls import contact_of
 from pyspark_kafka._connector.source.driver.assignment import SubscriptionListing, find_topics
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError, listed
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka._base.counters import COUNTERS, LOST_OFFSETS
 from pyspark_kafka._base.offsets import KafkaSourceOffset
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._connector.planning import (
     DataLossKind,
     count_lost,

@@ -100,7 +100,7 @@ class Step:
 @contextmanager
 def progress(text: str, *, quiet_s: float = _QUIET_S) -> Iterator[Step]:
     """Return a step of a command, shown on standard error once it has taken `quiet_s`, with its failures."""
-    from pyspark_kafka._client.client.stalls import hearing_failures  # noqa: PLC0415 - the client only when needed
+    from pyspark_kafka._client.client.waiting.stalls import hearing_failures  # noqa: PLC0415 - the client only when needed
 
     with Step(Console(stderr=True, soft_wrap=True), text, quiet_s=quiet_s) as step, hearing_failures(step.fail):
         yield step

@@ -14,8 +14,8 @@ from pyspark_kafka._client.options import ExactlyOnceOptions, WriteOptions
 from pyspark_kafka._connector.sink.commit_marker import incomplete, lost_places
 from pyspark_kafka._connector.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka._connector.sink.driver.marker_reader import MarkerReader
-from pyspark_kafka._connector.sink.driver.task_commit_calls import BrokerTaskCommitCalls
-from pyspark_kafka._connector.sink.driver.task_commits import TaskCommits
+from pyspark_kafka._connector.sink.driver.tasks.commit_calls import BrokerTaskCommitCalls
+from pyspark_kafka._connector.sink.driver.tasks.commits import TaskCommits
 from pyspark_kafka._ops.cli.common.arguments import connect
 from pyspark_kafka._ops.cli.common.heartbeat import progress
 from pyspark_kafka._ops.cli.common.outcome import ExitStatus

@@ -16,7 +16,7 @@ from pyspark_kafka.errors import ConnectorError, DeadlineError, listed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
     from pyspark_kafka._ops.diagnosis.context import Context, Server
 

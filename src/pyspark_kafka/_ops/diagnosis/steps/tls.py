@@ -21,9 +21,9 @@ from pyspark_kafka.errors import ConnectorError, OptionError, listed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.queries.listener import TlsStatus
     from pyspark_kafka._client.client.tls.certificates import ParsedCertificate
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
     from pyspark_kafka._ops.diagnosis.context import Context, Server
 

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka._client.client.cluster.pool import borrow_client
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._ops.metrics.export.families import PARTITION_LABELS, Family, Kind
 from pyspark_kafka._ops.operations.lag.compute import with_rates
 from pyspark_kafka._ops.operations.lag.measure import measure_lag

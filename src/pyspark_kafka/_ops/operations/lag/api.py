@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka._client.client.cluster.pool import borrow_client
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._ops.operations.lag.compute import with_rates
 from pyspark_kafka._ops.operations.lag.measure import measure_lag
 from pyspark_kafka._ops.operations.lag.positions import (

@@ -13,8 +13,8 @@ from pyspark_kafka.errors import AccessError, ConnectorError
 if TYPE_CHECKING:
     from pyspark_kafka._base.model import IsolationLevel, TopicPartition
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.queries.logs import LogStatus
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._connector.planning.retention import RetentionPolicy
     from pyspark_kafka._connector.source.positions import LogsAtPositions
     from pyspark_kafka._ops.operations.lag.positions import LagPositions

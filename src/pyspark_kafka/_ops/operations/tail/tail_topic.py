@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pyspark_kafka._client.client.cluster.metadata import TopicMetadata
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import BatchReadOptions, FetchOptions
     from pyspark_kafka._ops.operations.tail.reader import TailPiece
     from pyspark_kafka._ops.operations.tail.request import TailRequest

@@ -9,7 +9,7 @@ from kit.fakes.clock import Clock
 from kit.reading import FAST, options_for
 from pyspark_kafka._client.client.admin.topics import NewTopic, create_topics
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.deadline import Deadline
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka.errors import DeadlineError
 
 _CREATED = SimpleNamespace(topics=[SimpleNamespace(name="t", error_code=0)])

@@ -8,10 +8,10 @@ import pytest
 
 from kit.fakes.threads import ThreadOverTheLimit
 from kit.waiting import PATIENCE_S
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net import dials as dials_module
 from pyspark_kafka._client.client.net.buffers import FrameBuffers
 from pyspark_kafka._client.client.net.dials import Dials
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import ConnectionOptions
 from pyspark_kafka.errors import TransportError
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kit.fakes.clock import Clock
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.frame_stream import FrameStream, keeps_arriving
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka.errors import ProtocolError
 
 

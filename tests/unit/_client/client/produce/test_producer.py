@@ -28,11 +28,11 @@ from kit.fakes.memory_cluster import (
 )
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.cluster.metadata import ClusterMetadata
-from pyspark_kafka._client.client.deadline import Deadline
-from pyspark_kafka._client.client.outage import may_be_outage
 from pyspark_kafka._client.client.produce.batches.producer_batch import ProducerBatch
 from pyspark_kafka._client.client.produce.batches.state import ProducerState
 from pyspark_kafka._client.client.produce.producer import ProducerMetrics
+from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._client.client.waiting.outage import may_be_outage
 from pyspark_kafka.errors import ConnectorError, DeliveryError, ProtocolError, TransportError
 from pyspark_kafka.records import patch_header
 

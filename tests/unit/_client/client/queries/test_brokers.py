@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kafka.protocol.admin import DescribeQuorumResponse
 
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.queries.brokers import guess_release, probe_clock
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 
 class Quorum:

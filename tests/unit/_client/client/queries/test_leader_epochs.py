@@ -10,9 +10,9 @@ import pytest
 
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.queries import leader_epochs
 from pyspark_kafka._client.client.queries.leader_epochs import EpochEnd, EpochQuestion, fetch_log_ends
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka.errors import TransportError
 
 P = [TopicPartition("t", number) for number in range(6)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka._client.client.retry import RetryAction, decide
+from pyspark_kafka._client.client.waiting.retry import RetryAction, decide
 from pyspark_kafka._client.client.wire.completeness import match_entries
 from pyspark_kafka.errors import ProtocolError
 

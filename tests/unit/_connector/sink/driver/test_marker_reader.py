@@ -11,7 +11,7 @@ import pytest
 from pyspark_kafka._base.model import OffsetRange, TopicPartition
 from pyspark_kafka._base.offsets import Earliest
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.retry import Backoff
+from pyspark_kafka._client.client.waiting.retry import Backoff
 from pyspark_kafka._connector.sink.commit_marker import CommitMarker
 from pyspark_kafka._connector.sink.driver import marker_reader
 from pyspark_kafka._connector.sink.driver.commit_topic import CommitTopic

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.retry import Backoff
 from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka._client.client.transactions.inspection import TransactionDescription, TransactionState
 from pyspark_kafka._client.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
+from pyspark_kafka._client.client.waiting.retry import Backoff
 from pyspark_kafka._client.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
 from pyspark_kafka._connector.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka._connector.sink.driver import publisher as publisher_module

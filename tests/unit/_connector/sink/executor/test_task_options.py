@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka._client.client import stalls
+from pyspark_kafka._client.client.waiting import stalls
 from pyspark_kafka._client.options import WriteOptions, parse_write_options
 from pyspark_kafka._connector.sink.executor.task_options import options_of_task
 

@@ -17,8 +17,8 @@ from pyspark_kafka._client.client.cluster.metadata import (
     TopicMetadata,
     unknown_topic,
 )
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.queries import leader_epochs
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import ConnectionOptions, Subscription
 from pyspark_kafka._connector.source.driver import offset_reader
 from pyspark_kafka._connector.source.driver.offset_reader import KafkaOffsetReader

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from kit.waiting import eventually
-from pyspark_kafka._client.client import stalls
+from pyspark_kafka._client.client.waiting import stalls
 from pyspark_kafka._ops.cli.common import heartbeat
 from pyspark_kafka._ops.cli.common.heartbeat import Step
 from pyspark_kafka.errors import TransportError

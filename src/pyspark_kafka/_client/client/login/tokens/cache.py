@@ -18,8 +18,8 @@ from pyspark_kafka.errors import ConnectorError
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.login.tokens.token import Token
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import TokenRenewal
 
 _LOG = logging.getLogger(__name__)

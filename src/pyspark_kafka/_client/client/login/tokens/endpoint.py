@@ -20,16 +20,16 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 
 from pyspark_kafka._client.client.login.mechanism import shown
 from pyspark_kafka._client.client.login.tokens.token import token_invalid
-from pyspark_kafka._client.client.retry import Backoff
 from pyspark_kafka._client.client.tls.contexts import tls_context
 from pyspark_kafka._client.client.tls.errors import EXPIRED, NOT_YET_VALID, OTHER_ADDRESS, OTHER_NAME
+from pyspark_kafka._client.client.waiting.retry import Backoff
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 from pyspark_kafka._client.options import Revealed, TlsOptions
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
 from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import Secret, TokenEndpoint
 
 # A response has a token and some words.

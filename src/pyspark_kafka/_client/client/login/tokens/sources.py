@@ -20,7 +20,7 @@ from pyspark_kafka.errors import OptionError, described
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import OAuthLogin, UnsignedToken
 
 _FUNCTION_OPTION = "kafka.sasl.oauthbearer.token.callable"

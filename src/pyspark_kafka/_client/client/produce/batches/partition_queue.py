@@ -21,7 +21,7 @@ from pyspark_kafka._client.client.produce.batches.producer_batch import BatchSta
 
 if TYPE_CHECKING:
     from pyspark_kafka._client.client.produce.batches.producer_batch import ProducerBatch
-    from pyspark_kafka._client.client.retry import Backoff
+    from pyspark_kafka._client.client.waiting.retry import Backoff
 
 # How many batches of a producer and partition a broker remembers (Kafka `ProducerStateEntry.NUM_BATCHES_TO_RETAIN`).
 MAX_IN_FLIGHT = 5

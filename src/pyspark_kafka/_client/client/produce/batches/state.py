@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark_kafka._base.model import TopicPartition
-    from pyspark_kafka._client.client.retry import Backoff
+    from pyspark_kafka._client.client.waiting.retry import Backoff
 
     Bytes = bytes | bytearray | memoryview
 

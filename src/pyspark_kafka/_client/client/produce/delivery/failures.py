@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._client.client.outage import may_be_outage
 from pyspark_kafka._client.client.produce import errors as produce_errors
-from pyspark_kafka._client.client.retry import RetryAction, decide
+from pyspark_kafka._client.client.waiting.outage import may_be_outage
+from pyspark_kafka._client.client.waiting.retry import RetryAction, decide
 from pyspark_kafka.errors import AccessError
 
 if TYPE_CHECKING:

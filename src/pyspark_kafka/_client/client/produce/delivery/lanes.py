@@ -12,9 +12,9 @@ from pyspark_kafka.errors import ConnectorError
 if TYPE_CHECKING:
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
     from pyspark_kafka._client.client.net.connection import Connection
     from pyspark_kafka._client.client.produce.batches.producer_batch import ProducerBatch
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 
 # A broker that has sent nothing for this long, with a request in flight, may have died: others are asked who leads…

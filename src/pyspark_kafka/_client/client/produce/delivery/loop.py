@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.net.idleness import IDLE_S
 from pyspark_kafka._client.client.produce import errors as produce_errors
 from pyspark_kafka._client.client.produce.delivery.failures import Failures
 from pyspark_kafka._client.client.produce.delivery.lanes import InFlightRequest, ProduceLanes
 from pyspark_kafka._client.client.produce.delivery.receiver import Receiver
 from pyspark_kafka._client.client.produce.request import ProduceFrame
-from pyspark_kafka._client.client.retry import RetryAction, decide
+from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._client.client.waiting.retry import RetryAction, decide
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.produce.batches.state import ProducerState
     from pyspark_kafka._client.client.produce.identity import WriteMode
     from pyspark_kafka._client.client.produce.leaders import PartitionLeaders
-    from pyspark_kafka._client.client.stalls import Stall
+    from pyspark_kafka._client.client.waiting.stalls import Stall
     from pyspark_kafka._client.options import ProducerOptions
 
 

@@ -6,9 +6,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.counters import COUNTERS, THROTTLE_SECONDS
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.produce import errors as produce_errors
 from pyspark_kafka._client.client.produce.batches.verdicts import Verdict
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.completeness import response_incomplete
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode, broker_error, error_kind
 from pyspark_kafka.errors import ConnectorError, listed

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka._client.client.deadline import Deadline
+    from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions, StreamReadOptions
     from pyspark_kafka._connector.planning.lag import Log
     from pyspark_kafka._connector.planning.retention import Headroom, RetentionPolicy

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from kit.waiting import PATIENCE_S
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.login.tokens.cache import TokenCache
 from pyspark_kafka._client.client.login.tokens.token import Token
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import Secret, TokenRenewal
 from pyspark_kafka.errors import DeadlineError, TransportError
 

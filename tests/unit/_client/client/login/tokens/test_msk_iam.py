@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.login.mechanisms import build_mechanism
 from pyspark_kafka._client.client.login.tokens.msk_iam import region_of, sign_token
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import MskIamLogin
 from pyspark_kafka.errors import MissingDependencyError, OptionError
 

@@ -13,10 +13,10 @@ from typing import Any
 import jwt
 import pytest
 
-from pyspark_kafka._client.client.deadline import Deadline
 from pyspark_kafka._client.client.login.tokens.claims import parse_claims
 from pyspark_kafka._client.client.login.tokens.sources import fetch_token
 from pyspark_kafka._client.client.login.tokens.token import Token
+from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.options import OAuthLogin, TokenFile, TokenFunction, UnsignedToken
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError
 

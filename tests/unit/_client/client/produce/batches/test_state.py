@@ -15,7 +15,7 @@ from pyspark_kafka._client.client.produce.batches.producer_batch import Producer
 from pyspark_kafka._client.client.produce.batches.sequences import SEQUENCE_LIMIT
 from pyspark_kafka._client.client.produce.batches.state import ProducerState
 from pyspark_kafka._client.client.produce.batches.verdicts import Verdict
-from pyspark_kafka._client.client.retry import Backoff
+from pyspark_kafka._client.client.waiting.retry import Backoff
 
 TP = TopicPartition("orders", 3)
 OTHER = TopicPartition("orders", 4)
