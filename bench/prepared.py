@@ -44,9 +44,9 @@ def register(spark: SparkSession, columns: StructType, partitions: int) -> None:
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - all are alike
             import pyarrow as pa  # noqa: PLC0415 - in the worker
-            from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+            from pyspark_kafka._connector.spark.compat import arrow_schema  # noqa: PLC0415 - as above
 
-            schema = to_arrow_schema(self._schema, timezone="UTC")
+            schema = arrow_schema(self._schema)
             values: dict[str, Any] = {
                 "key": b"k000000000",
                 "value": b"v" * 90,
