@@ -44,6 +44,7 @@ def register(spark: SparkSession, columns: StructType, partitions: int) -> None:
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - all are alike
             import pyarrow as pa  # noqa: PLC0415 - in the worker
+
             from pyspark_kafka._connector.spark.compat import arrow_schema  # noqa: PLC0415 - as above
 
             schema = arrow_schema(self._schema)

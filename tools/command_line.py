@@ -41,7 +41,7 @@ has `--json`.
 | --- | --- | --- | --- | --- |
 """
 _TAIL = """
-Other administration, such as creation, configuration and deletion of topics, is done by Kafka's own tools, or by
+Other administration, such as the configuration and deletion of topics, is done by Kafka's own tools, or by
 `python -m kafka.admin`, the program of kafka-python, which this package installs.
 
 ## A connection

@@ -18,7 +18,7 @@ CONNECTION = {
     "-o": None,
 }
 # They print no data, or nothing but the name of a file.
-WITHOUT_JSON = {"demo", "report", "transactions abort", "transactions resolve", "version"}
+WITHOUT_JSON = {"demo", "report", "topics create", "transactions abort", "transactions resolve", "version"}
 
 
 def load() -> ModuleType:

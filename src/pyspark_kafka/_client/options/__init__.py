@@ -17,7 +17,7 @@ Layer: above offsets and model.
 """
 
 from pyspark_kafka._client.options.catalogue import OPTIONS
-from pyspark_kafka._client.options.catalogue.option import EVERYWHERE, Scope
+from pyspark_kafka._client.options.catalogue.option import EVERYWHERE, Option, Scope
 from pyspark_kafka._client.options.parse.offsets_json import parse_specific_offsets
 from pyspark_kafka._client.options.parse.times import Moment, duration_ms, looks_like_seconds, moment
 from pyspark_kafka._client.options.references import check_reference
@@ -87,6 +87,7 @@ __all__ = [
     "Moment",
     "MskIamLogin",
     "OAuthLogin",
+    "Option",
     "PlainLogin",
     "ProducerOptions",
     "ReferredLogin",

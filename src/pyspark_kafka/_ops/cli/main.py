@@ -14,8 +14,10 @@ from pyspark_kafka._ops.cli.common.outcome import ExitStatus, status_of
 from pyspark_kafka._ops.cli.common.output import prose_console
 from pyspark_kafka._ops.cli.common.pipes import outliving_readers
 from pyspark_kafka._ops.cli.lag.command import lag
+from pyspark_kafka._ops.cli.options import options
 from pyspark_kafka._ops.cli.report.command import report
 from pyspark_kafka._ops.cli.tail.command import tail
+from pyspark_kafka._ops.cli.topics import app as topics
 from pyspark_kafka._ops.cli.transactions import app as transactions
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.version import __version__
@@ -30,11 +32,13 @@ app = typer.Typer(
 )
 
 app.add_typer(checkpoints.app, name="checkpoint")
+app.add_typer(topics.app, name="topics")
 app.add_typer(transactions.app, name="transactions")
 app.command()(check)
 app.command()(report)
 app.command()(tail)
 app.command()(lag)
+app.command()(options)
 
 
 def _print_version(asked: bool) -> None:

@@ -17,7 +17,7 @@ def test_the_documentation_page_is_the_rendered_table() -> None:
 
 def test_the_documentation_names_every_option() -> None:
     page = render_options()
-    assert [option.name for option in OPTIONS if f"| `{option.name}` |" not in page] == []
+    assert [option.name for option in OPTIONS if f"\n### `{option.name}`\n" not in page] == []
 
 
 def test_the_documentation_shows_code_as_it_is_typed() -> None:
@@ -26,5 +26,7 @@ def test_the_documentation_shows_code_as_it_is_typed() -> None:
     assert "&lt;" not in "".join(code for line in page.splitlines() for code in line.split("`")[1::2])
 
 
-def test_a_row_of_the_documentation_says_once_that_an_option_is_ours() -> None:
-    assert [line for line in render_options().splitlines() if line.lower().count("not an option of spark") > 1] == []
+def test_an_entry_of_the_documentation_says_once_that_an_option_is_ours() -> None:
+    assert [
+        entry for entry in render_options().split("\n### ") if entry.lower().count("not an option of spark") > 1
+    ] == []

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from pyspark_kafka._client.options.values import default_of
+from pyspark_kafka.version import DOCUMENTATION
 
 
 class Scope(str, Enum):
@@ -94,6 +95,36 @@ class Option:
             if self.default is not None:
                 raise ValueError(f"option '{self.name}' has a default beside the default of its field '{self.field}'")
             object.__setattr__(self, "default", default_of(self.field))
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What its entry on the options page says in a line, by label; empty for an option that is not used."""
+        if self.status is not Status.USED:
+            return {}
+        return {"in": _queries(self.scopes), "values": self.kind, "default": self._default_text()}
+
+    @property
+    def text(self) -> str:
+        """What its entry says: what it does, or why it does nothing. Markdown."""
+        return f"{self.doc} Never shown in logs or errors of this package." if self.secret else self.doc
+
+    @property
+    def address(self) -> str:
+        """The address of its entry."""
+        return f"{DOCUMENTATION}options/#{self.name.lower().replace('.', '')}"
+
+    def _default_text(self) -> str:
+        if self.default_doc:
+            return self.default_doc
+        if self.default is None or self.default == ():
+            return "none"
+        value = str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
+        return f"`{value}` {self.unit}".rstrip()
+
+
+def _queries(scopes: frozenset[Scope]) -> str:
+    names = {EVERYWHERE: "read, write", READS: "read", WRITES: "write"}
+    return names.get(scopes) or ", ".join(sorted(scope.value for scope in scopes))
 
 
 class OptionTable:

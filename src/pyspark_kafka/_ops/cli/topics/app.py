@@ -1,0 +1,74 @@
+"""`pyspark-kafka topics`: the options of its commands. `work` does it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pyspark_kafka._ops.cli.common.arguments import AsJson, Config, Options, OptionsFile, Servers  # noqa: TC001 - for typer
+from pyspark_kafka._ops.cli.common.outcome import run_command
+
+app = typer.Typer(help="List, create and describe topics.", no_args_is_help=True)
+
+_Topic = Annotated[str, typer.Argument(help="The topic.")]
+
+
+@app.command("list")
+def list_command(
+    text: Annotated[str, typer.Argument(help="Only topics whose names contain this text.")] = "",
+    bootstrap_servers: Servers = None,
+    config: Config = None,
+    options_file: OptionsFile = None,
+    option: Options = None,
+    internal: Annotated[bool, typer.Option("--internal", help="Also the internal topics of the brokers.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the topics that this user may describe, with their partitions and replicas."""
+    from pyspark_kafka._ops.cli.topics.work import list_topics  # noqa: PLC0415 - the client only when needed
+
+    where = (bootstrap_servers, config, options_file, option)
+    run_command(lambda: list_topics(where, text, internal=internal, as_json=as_json))
+
+
+@app.command()
+def create(
+    topic: _Topic,
+    bootstrap_servers: Servers = None,
+    config: Config = None,
+    options_file: OptionsFile = None,
+    option: Options = None,
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", min=1, help="Number of partitions; otherwise the brokers' default.")
+    ] = -1,
+    replication_factor: Annotated[
+        int, typer.Option("--replication-factor", "-r", min=1, help="Copies of each; otherwise the brokers' default.")
+    ] = -1,
+    topic_config: Annotated[
+        list[str] | None,
+        typer.Option("--topic-config", metavar="NAME=VALUE", help="A topic configuration; may be repeated."),
+    ] = None,
+) -> None:
+    """Create a topic, and wait until each of its partitions has a leader."""
+    from pyspark_kafka._ops.cli.topics.work import create_topic  # noqa: PLC0415 - the client only when needed
+
+    where = (bootstrap_servers, config, options_file, option)
+    run_command(
+        lambda: create_topic(where, topic, partitions, replication_factor, topic_config or []),
+        on_interrupt="The topic may have been created.",
+    )
+
+
+@app.command()
+def describe(
+    topic: _Topic,
+    bootstrap_servers: Servers = None,
+    config: Config = None,
+    options_file: OptionsFile = None,
+    option: Options = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the leaders, replicas and offsets of a topic's partitions, and the settings that decide what it keeps."""
+    from pyspark_kafka._ops.cli.topics.work import describe_topic  # noqa: PLC0415 - the client only when needed
+
+    run_command(lambda: describe_topic((bootstrap_servers, config, options_file, option), topic, as_json=as_json))
