@@ -1,4 +1,4 @@
-"""docs/errors.md has every condition that the code raises, and no other, under the class that is raised with it."""
+"""The table of conditions has exactly those that the code raises, under the classes that are raised with them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from kit.source_tree import dotted, trees
 from pyspark_kafka import errors
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 from pyspark_kafka._connector.planning.data_loss import DataLossKind
+from pyspark_kafka._ops.reference.conditions import read_entries, render_page
 
-PAGE = REPO / "docs" / "errors.md"
+PAGE = REPO / "src" / "pyspark_kafka" / "_ops" / "reference" / "errors.md"
 BROKER_CHAPTER = "## Error codes of brokers"
 
 # Conditions that are passed on and not made: the brokers' (by the table of codes), or another error's.
@@ -179,6 +180,15 @@ def test_every_row_of_the_page_is_read() -> None:
     before, brokers = chapters()
     for text, pattern in ((before, _ROW), (brokers, _BROKER_ROW)):
         assert len(re.findall(r"^\| `", text, re.MULTILINE)) == len(pattern.findall(text))
+
+
+def test_page_is_rendered_from_the_table_with_an_entry_for_each_row() -> None:
+    page = (REPO / "docs" / "errors.md").read_text()
+    assert page == render_page(), "run: python -m pyspark_kafka._ops.reference.conditions > docs/errors.md"
+    before, brokers = chapters()
+    rows = [*_ROW.findall(before), *_BROKER_ROW.findall(brokers)]
+    assert [name for name, *_ in rows] == re.findall(r"^### `(.+)`$", page, re.MULTILINE)
+    assert [entry.condition for entry in read_entries()] == [name for name, *_ in rows]
 
 
 def test_a_row_stands_alone() -> None:

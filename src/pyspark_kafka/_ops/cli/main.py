@@ -13,6 +13,7 @@ from pyspark_kafka._ops.cli.checkpoints import app as checkpoints
 from pyspark_kafka._ops.cli.common.outcome import ExitStatus, status_of
 from pyspark_kafka._ops.cli.common.output import prose_console
 from pyspark_kafka._ops.cli.common.pipes import outliving_readers
+from pyspark_kafka._ops.cli.errors import errors
 from pyspark_kafka._ops.cli.lag.command import lag
 from pyspark_kafka._ops.cli.options import options
 from pyspark_kafka._ops.cli.report.command import report
@@ -39,6 +40,7 @@ app.command()(report)
 app.command()(tail)
 app.command()(lag)
 app.command()(options)
+app.command()(errors)
 
 
 def _print_version(asked: bool) -> None:
