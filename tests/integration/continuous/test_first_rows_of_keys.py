@@ -66,7 +66,7 @@ def test_first_rows_are_those_of_spark(
         "rows": rows.option("subscribe", source).option("startingOffsets", "earliest").load(),
         "noted": noted,
     }
-    program = program_below("### Drop duplicates", "continuous.md")
+    program = program_below("## Drop duplicates", "continuous-state.md")
     exec(program.replace("10 minutes", _DELAY).replace("lambda late: None", "noted"), names)  # noqa: S102 - our own text
     ours = (
         names["orders"].writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)

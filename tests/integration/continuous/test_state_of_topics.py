@@ -102,7 +102,7 @@ def test_function_of_the_page_counts(
     topics.add(30)
     produce(bootstrap_servers, topics.source, [Record(None, b"without a key")])
     names: dict[str, Any] = {"rows": topics.read(spark)}
-    exec(program_below("## State by key", "continuous.md"), names)  # noqa: S102 - our own text
+    exec(program_below("## State by key", "continuous-state.md"), names)  # noqa: S102 - our own text
     query = topics.write(names["counts"], 2)
     query.processAllAvailable()
     topics.add(30)

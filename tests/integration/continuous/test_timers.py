@@ -110,7 +110,7 @@ def test_program_of_the_page_counts_each_minute_once_over_kills_and_restarts(
         return rows
 
     names: dict[str, Any] = {"rows": topics.read(spark).mapBatches(noting)}
-    exec(program_below("### Timers and event time", "continuous.md"), names)  # noqa: S102 - our own text
+    exec(program_below("## Timers and event time", "continuous-state.md"), names)  # noqa: S102 - our own text
     minutes = Minutes(topics)
     query = topics.start(names["counts"])
     minutes.add(30, late=b"1")
@@ -144,7 +144,7 @@ def test_program_of_the_page_counts_each_minute_once_over_kills_and_restarts(
         return pa.RecordBatch.from_arrays(columns, schema=_WITH_TIME)
 
     names["rows"] = topics.read(spark).mapBatches(with_time, _WITH_TIME)
-    program = program_below("### Timers and event time", "continuous.md")
+    program = program_below("## Timers and event time", "continuous-state.md")
     exec(program.replace('withWatermark("timestamp"', 'withWatermark("created"'), names)  # noqa: S102 - likewise
     with pytest.raises(
         StateError, match=r"timers of event time created.* has .*timers of event time timestamp"

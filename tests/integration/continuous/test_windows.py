@@ -195,7 +195,7 @@ def test_program_of_the_page_counts_by_minute_and_refuses_other_windows(
     produce(bootstrap_servers, source, records)
     rows = continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
     names: dict[str, Any] = {"rows": rows.option("subscribe", source).option("startingOffsets", "earliest").load()}
-    program = program_below("### Windows", "continuous.md")
+    program = program_below("## Windows", "continuous-state.md")
 
     def start(text: str) -> ContinuousQuery:
         exec(text, names)  # noqa: S102 - our own text

@@ -450,8 +450,8 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "offsetsGroupId",
-        "The consumer group in which an exactly-once [continuous query](continuous.md#exactly-once) keeps where its "
-        "source continues. It must be the query's own, and stay the same. No effect in other writes.",
+        "The consumer group in which an exactly-once [continuous query](continuous-operations.md#exactly-once) keeps "
+        "where its source continues. It must be the query's own, and stay the same. No effect in other writes.",
         parity=OURS,
         field="exactly_once.offsets_group_id",
         parse=scalars.text,
@@ -462,8 +462,8 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
     Option(
         "maxTransactionMarkersPerSecond",
         "The maximum of transaction markers that the tasks of an exactly-once "
-        "[continuous query](continuous.md#longer-epochs) have brokers write each second, on average: beyond it, epochs "
-        "get longer. No effect in other writes.",
+        "[continuous query](continuous-operations.md#longer-epochs) have brokers write each second, on average: beyond "
+        "it, epochs get longer. No effect in other writes.",
         parity=OURS,
         field="exactly_once.max_markers_per_second",
         parse=scalars.whole_number(1, scalars.INT32_MAX, "markers"),
