@@ -9,6 +9,7 @@
         .trigger(continuous="1 second").start()
     )
 
+Experimental: `window`, `session_window` and `dropDuplicatesWithinWatermark` may change or be removed before 1.0.
 Rooms: `epochs` (when epochs end, what the checkpoint holds), `channel` (between driver and tasks), `state` (values and
 timers by key), `steps` (windows and other steps with state), `task` (what runs on executors), `placement` (Spark's job
 and slots), `reports` (progress, events, the log), `run` (one run of a query), `query` (the builder, the handle, the

@@ -10,6 +10,7 @@
 | `KeyedState` | state of aggregations by key, per epoch, larger than memory |
 | `WatermarkTracker` | event time, and late rows apart |
 
+Experimental: may change or be removed in any release before 1.0.
 Public: names in `__all__` stay, and their meaning; modules below may move.
 Invariant: nothing here knows Kafka or PySpark. Layer: toolkit, above connector/ and checkpoint/.
 """

@@ -280,6 +280,8 @@ class ContinuousFrame(FramePlan, SparkNames):
     ) -> ContinuousFrame:
         """Keep the first row of each key, until the watermark has reached its time plus the delay of the watermark.
 
+        Experimental: may change or be removed in any release before 1.0.
+
         A key is known within its topic-partition (its key group): let all rows of a key be in one, as Kafka's producers
         do by the key of the record.
 
@@ -303,6 +305,8 @@ class ContinuousFrame(FramePlan, SparkNames):
 
     def groupBy(self, *cols: str | TimeWindow | SessionWindow) -> ContinuousGroups:
         """Group rows by a window of event time and other columns, for `agg`.
+
+        Experimental: may change or be removed in any release before 1.0.
 
         A group belongs to its topic-partition (its key group): let all rows of a group be in one, as Kafka's producers
         do if the key of the record is one of the columns.

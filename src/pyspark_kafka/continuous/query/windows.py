@@ -39,6 +39,8 @@ def window(
 ) -> TimeWindow:
     """Return windows of one length for `groupBy`, with the arguments of Spark's `window`.
 
+    Experimental: may change or be removed in any release before 1.0.
+
     Args:
         timeColumn: the column of `withWatermark`.
         windowDuration: the length of a window, such as "1 minute".
@@ -62,6 +64,8 @@ def window(
 
 def session_window(timeColumn: str, gapDuration: str) -> SessionWindow:
     """Return sessions for `groupBy`, with the arguments of Spark's `session_window`.
+
+    Experimental: may change or be removed in any release before 1.0.
 
     Args:
         timeColumn: the column of `withWatermark`.

@@ -408,8 +408,8 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
         "exactlyOnceCommit",
         "Who sends the records of an exactly-once micro-batch. `driver`: the driver, in one transaction. `tasks`: each "
         "task, in a transaction of its own, which the driver commits: the throughput grows with the executors, and a "
-        "micro-batch becomes visible transaction by transaction. See "
-        "[exactly once](exactly-once.md#when-tasks-publish). No effect in a continuous query.",
+        "micro-batch becomes visible transaction by transaction. Experimental: `tasks` may change or be removed in any "
+        "release before 1.0. See [exactly once](exactly-once.md#when-tasks-publish). No effect in a continuous query.",
         parity=OURS,
         field="exactly_once.commit",
         parse=scalars.words("driver", "tasks"),
