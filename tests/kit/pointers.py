@@ -65,6 +65,14 @@ def program_below(heading: str, page: str) -> str:
     return found[1]
 
 
+def programs_with_output(page: str) -> list[tuple[str, str]]:
+    """Return the Python programs of a page in `docs/`, each with the text that the page shows as its output."""
+    text = (REPO / "docs" / page).read_text()
+    found = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    assert len(found) == text.count("```python\n") > 0, f"{page} has programs without output"
+    return found
+
+
 @cache
 def symbols(file: Path) -> frozenset[str]:
     """Return what a module defines: functions, classes, constants, and of classes also methods and attributes."""
