@@ -39,11 +39,13 @@ def create(
     options_file: OptionsFile = None,
     option: Options = None,
     partitions: Annotated[
-        int, typer.Option("--partitions", "-p", min=1, help="Number of partitions; otherwise the brokers' default.")
-    ] = -1,
+        int | None,
+        typer.Option("--partitions", "-p", min=1, help="Number of partitions; otherwise the brokers' default."),
+    ] = None,
     replication_factor: Annotated[
-        int, typer.Option("--replication-factor", "-r", min=1, help="Copies of each; otherwise the brokers' default.")
-    ] = -1,
+        int | None,
+        typer.Option("--replication-factor", "-r", min=1, help="Copies of each; otherwise the brokers' default."),
+    ] = None,
     topic_config: Annotated[
         list[str] | None,
         typer.Option("--topic-config", metavar="NAME=VALUE", help="A topic configuration; may be repeated."),
@@ -54,7 +56,7 @@ def create(
 
     where = (bootstrap_servers, config, options_file, option)
     run_command(
-        lambda: create_topic(where, topic, partitions, replication_factor, topic_config or []),
+        lambda: create_topic(where, topic, partitions or -1, replication_factor or -1, topic_config or []),
         on_interrupt="The topic may have been created.",
     )
 
