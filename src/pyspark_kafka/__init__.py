@@ -10,11 +10,11 @@ PySpark finds `DefaultSource` here automatically: programs that only read and wr
 - `read_arrow()`: topics as Arrow batches for Polars, DuckDB, pandas and pyarrow, without Spark.
 - `KafkaSource`: for programs that ask for their batches themselves; a batch is a DataFrame.
 - `KafkaMicroBatchStream`: the micro-batch source behind a streaming query, to be driven by hand.
-- `pyspark_kafka.metrics`: how far streaming queries are behind.
-- `pyspark_kafka.delegation_tokens`: tokens that log queries in, in place of passwords.
-- `pyspark_kafka.testing`: a real Kafka for tests and notebooks.
-- `pyspark_kafka.records`: record batches without a broker and without Spark.
-- `pyspark_kafka.checkpoint`: the files of a streaming query's checkpoint.
+
+Other public modules: `continuous` (queries without micro-batches), `metrics` (how far queries are behind), `formats`
+(typed values without Kafka), `records` (record batches without a broker), `checkpoint` (the files of a query),
+`delegation_tokens` (logins without passwords), `connector` and `toolkit` (sources and sinks of your own), `testing` (a
+real Kafka for tests and notebooks), `errors`.
 
 Each name is loaded when it is first used, so that the parts that need no Spark work without it.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import importlib.util
 import re
@@ -15,6 +16,8 @@ PAGE = REPO / "ARCHITECTURE.md"
 TEXT = PAGE.read_text()
 PACKAGE = REPO / "src" / "pyspark_kafka"
 STOREYS = TEXT.partition("\n## Storeys\n")[2].split("```")[1].strip().splitlines()
+# From how many lines on a module is named on the page or by its folder: a smaller one is found by its name.
+LARGE = 150
 INVARIANTS = re.findall(r"^\| ([^|]+) \| ([^|]+) \| (`[^|]+) \|$", TEXT.partition("\n## Invariants\n")[2], re.MULTILINE)
 
 # A question, and where its answer stands: in a row of the table "Where is it?" these paths and names must be.
@@ -111,6 +114,19 @@ def test_an_invariant_is_of_a_folder_and_held_by_something() -> None:
         found += [f"{room}: {path}" for path in tests if locate(path) is None]
         found += [f"{room}: {name}" for name in names if name not in tests and name not in contracts()]
     assert not found, "\n".join(found)
+
+
+def test_large_modules_are_named_on_the_map_or_by_their_folder() -> None:
+    missing = []
+    for path in PACKAGE.rglob("*.py"):
+        lines = len(path.read_text().splitlines())
+        if lines < LARGE or path.name == "__init__.py" or path.parent == PACKAGE:
+            continue
+        relative = str(path.relative_to(PACKAGE))
+        docstring = ast.get_docstring(ast.parse((path.parent / "__init__.py").read_text())) or ""
+        if f"`{relative}`" not in TEXT and not re.search(rf"\b{path.stem}\b", docstring):
+            missing.append(f"{relative}: {lines} lines")
+    assert not missing, "\n".join(sorted(missing))
 
 
 def test_page_is_read_in_a_sitting() -> None:

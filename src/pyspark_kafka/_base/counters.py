@@ -2,7 +2,7 @@
 
 Modules count where they log or retry; `_ops/metrics/` shows the numbers of this process and, on a local Spark or on
 the machine of the driver, the numbers of other processes. Counting costs a microsecond, and nothing in it waits or
-fails. Layer: beside errors.
+fails.
 """
 
 from __future__ import annotations

@@ -12,6 +12,10 @@ Entry points:
 only in a release that says so in its changelog; the modules of this package may change in any release. The formats of
 the files are Spark's; a file of a format that this version does not know is an error.
 
+The modules: `files` on a `file_location` (`default_file_system`: a path without a scheme; `conditional_stores`: object
+stores and HDFS, where one of several writers creates a file), `offset_log`, `initial_offset_log`. Files of our own:
+`topic_ids`, `reader_schemas`; of continuous queries: `continuous_files`, `state_files`, `state_names`.
+
 Invariant: Spark's own connector can continue from every file that is written here. Needs no Spark and no broker.
 """
 

@@ -1,9 +1,14 @@
 """The contracts between an engine and a connector, with Spark's names. Data crosses as Arrow batches.
 
 Entry points: `Table`; `MicroBatchStream`, `Batch` for sources; `StreamingWrite`, `BatchWrite` for sinks; `filters` for
-the filters that an engine pushes down. `pyspark_kafka._connector.table`, with `source` and `sink`, implements them for
-Kafka, `pyspark_kafka._connector.spark` adapts any implementation to PySpark. Invariant: no Kafka, no PySpark; imports
-no other package of pyspark-kafka.
+the filters that an engine pushes down. `pyspark_kafka._connector` implements them for Kafka, and adapts any
+implementation to PySpark.
+
+The modules: `table`; `read`, `continuous`, `simple` for sources, with their `offsets` and `limits`; `write` for sinks;
+`rows` for both, with dictionaries in place of Arrow; `columns`; `contract`, the base of all. `engine/` has the checks
+of every engine.
+
+Invariant: no Kafka, no PySpark; imports no other package of pyspark-kafka.
 
 What only some sources need is loaded when it is first used: PySpark starts a process for each step of a query, and each
 of them waits for its imports.

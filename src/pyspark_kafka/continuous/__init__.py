@@ -15,7 +15,6 @@ timers by key), `steps` (windows and other steps with state), `task` (what runs 
 and slots), `reports` (progress, events, the log), `run` (one run of a query), `query` (the builder, the handle, the
 thread of the query).
 Invariant: what was not committed is read again; an epoch is committed once by a sink whose commit is idempotent.
-Layer: continuous, above _connector/spark/.
 """
 
 from __future__ import annotations

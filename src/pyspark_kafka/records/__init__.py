@@ -1,10 +1,16 @@
 """The record codec: record batches of Kafka's format 2 to Arrow columns and back.
 
 Entry points: `iter_decode` (a fetch response to Arrow batches), `encode_rows` (rows to record batches), `scan` (batch
-headers only). Invariant: pure, and without topic-partitions, which callers add to errors.
+headers only). Names are loaded when they are first used: a task reads or writes, seldom both.
 
-The hot loops are compiled if there was a compiler (`codec_info`). Names are loaded when they are first used: a task
-reads or writes, seldom both. Layer: below client.
+`batch_header` walks over batches and checks them, `placement` finds batches that are not where they say, `decoding`
+decides which records a reader gets, `abort_filter` hides aborted transactions, `compression` limits the decompressed
+size, `pieces` become Arrow batches. `encoding` builds batches from `arrow_bytes`, `batch_split` cuts them.
+`_kernel_read` and `_kernel_write` are the hot loops, compiled if there was a compiler, else as plain Python
+(`_variant`, `codec_info`).
+
+Invariant: pure, and without topic-partitions, which callers add to errors. Every length is compared with the remaining
+bytes before it is used. Both variants of the kernel return the same.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Uncompiled it is the slow and correct reference; compiled it is the fast one. Bo
 same status. Here live byte loops only: no Arrow, no errors with text, no I/O. Callers own the buffers and the messages.
 
 All input is hostile: a length is compared with what remains before it is used, and positions are sums of values that
-were checked so, hence cannot overflow. Layer: records, below everything else of it.
+were checked so, hence cannot overflow.
 """
 # Names of C types stand in the annotations. Uncompiled they mean nothing: annotations must never be evaluated, and
 # mypy has nothing to check.

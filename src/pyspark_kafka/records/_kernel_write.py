@@ -1,7 +1,7 @@
 """The hot loops of encoding: rows to records, murmur2, counting sort. Cython in pure-Python mode, as _kernel_read.py.
 
 Here live byte loops only: no Arrow, no errors with text, no I/O. Arrow buffers and row numbers were checked by the
-caller; what is written is bounded by the capacity that the caller states. Layer: records, below everything else of it.
+caller; what is written is bounded by the capacity that the caller states.
 """
 # Names of C types stand in the annotations. Uncompiled they mean nothing: annotations must never be evaluated, and
 # mypy has nothing to check.

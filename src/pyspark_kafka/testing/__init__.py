@@ -1,9 +1,12 @@
 """A real Apache Kafka for demos, tests and notebooks: started from Python, gone with it.
 
-Entry point: `EmbeddedKafka`, which finds Java (`java`) and the broker's jars (`jars`), writes its configuration
-(`broker_config`) and starts it under a supervisor (`supervised`). Invariant: a broker never outlives the process that
-started it, however that ends. Nothing here reads or writes records or imports pyspark.
-Layer: above _connector/source/ and _connector/sink/, below _connector/spark/.
+Entry point: `EmbeddedKafka`, which finds Java (`java`) and the broker's jars (`jars`, kept in the `cache`), writes its
+configuration (`broker_config`) and starts it under a supervisor (`supervised`, `_supervisor`), on free `ports`, until
+it serves (`readiness`). `administration` changes a running broker: rights, passwords, settings, deleted topics.
+`secured/` has listeners that encrypt and authenticate, `conformance/` the contracts of connectors as pytest cases.
+
+Invariant: a broker never outlives the process that started it, however that ends. Nothing here reads or writes records
+or imports pyspark.
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@
 | Part | What a connector gets |
 | --- | --- |
 | `IdempotentStreamingWrite`, `EpochLog`, `FileEpochLog` | epochs that are committed once |
-| `CheckpointedMicroBatchStream`, `OffsetStore` | offsets that survive, and never a restart from the beginning |
+| `CheckpointedMicroBatchStream`, `OffsetStore` | durable offsets, and never a restart from the beginning |
 | `retry`, `RetryPolicy` | attempts with delays, a deadline, and the story of the attempts in the error |
 | `BatchingDataWriter` | rows that are flushed by number, bytes or time |
 | `process_partitions` | many partitions at a time, bounded, with the first error kept |
 | `KeyedState` | state of aggregations by key, per epoch, larger than memory |
 | `WatermarkTracker` | event time, and late rows apart |
 
-Experimental: may change or be removed in any release before 1.0.
-Public: names in `__all__` stay, and their meaning; modules below may move.
-Invariant: nothing here knows Kafka or PySpark. Layer: toolkit, above connector/ and checkpoint/.
+Experimental: may change or be removed in any release before 1.0. The modules (`idempotent_write`, `epoch_log`,
+`offset_store`, `retry`, `batching`, `parallel`, `keyed_state`, `watermark`) may move.
+Invariant: nothing here knows Kafka or PySpark.
 """
 
 from pyspark_kafka.toolkit.batching import BatchingDataWriter

@@ -1,10 +1,10 @@
 """Offsets of a Kafka source as values.
 
-`KafkaSourceOffset` is the position that a checkpoint holds; the range edges (`Earliest`, `Latest`, `SpecificOffsets`,
-`AtTimestamp`, `SpecificTimestamps`) say where a read starts and ends. Only `partition_json` knows the nested JSON of
-both.
+`KafkaSourceOffset` (`source_offset`) is the position in a checkpoint; the range edges (`range_edges`: `Earliest`,
+`Latest`, `SpecificOffsets`, `AtTimestamp`, `SpecificTimestamps`) say where a read starts and ends. Only
+`partition_json` knows the nested JSON of both.
 
-Invariant: pure; no I/O, and no option names. Layer: above model and errors.
+Invariant: pure; no option names.
 """
 
 from pyspark_kafka._base.offsets.range_edges import (

@@ -1,19 +1,16 @@
 """Every option declared once, parsed once on the driver into frozen values. Nothing else sees strings.
 
-The only import path of the other packages: what is below is the room's own. In order, each importing only what stands
-before it:
+Other packages import from here, never from a room below. The rooms, each importing only rooms above it in this list:
 
-- `references`: what options may name in this process: files, variables, functions.
-- `values`: what a query's options are once resolved; frozen, picklable.
-- `parse`: one text to one value.
-- `catalogue`: the table of all options: name, text, parser, field, comparison with Spark's connector.
-- `resolve`: all options of a query together, to values. `parse_read_options`, `parse_write_options` and the like start
+- `references`, `secret_echoes`: what options may name in this process; secrets that a server repeats.
+- `values/`: the resolved options of a query; frozen, picklable.
+- `parse/`: one text to one value.
+- `catalogue/`: the table of all options: name, text, parser, field, comparison with Spark's connector.
+- `resolve/`: all options of a query together, to values. `parse_read_options`, `parse_write_options` and the like start
   here.
+- `page`: the catalogue as `docs/options.md`.
 
-`page` renders the catalogue as `docs/options.md`.
-
-Invariant: a default and a name stand once; no I/O but what `Secret.reveal` reads, and paths, no Spark, no Kafka client.
-Layer: above offsets and model.
+Invariant: a default and a name stand once. No Spark, no Kafka client, no I/O but secrets that are revealed, and paths.
 """
 
 from pyspark_kafka._client.options.catalogue import OPTIONS

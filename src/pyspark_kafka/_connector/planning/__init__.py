@@ -1,5 +1,13 @@
 """The arithmetic of a source: edges to offsets, limits to ends of micro-batches, ranges, splits, tasks, data loss.
 
+- `resolve`: the offset of each partition for an edge; `record_filter`: filters as bounds of a read.
+- `ranges`: the ranges of a micro-batch and their lost records; `rate_limit`, `byte_limit`: its end; `available_now`:
+  its snapshot.
+- `task_ranges`: ranges to tasks; `open_ends`: ends that a batch read leaves to them; `continuous`: starts and shares of
+  a continuous read.
+- `data_loss`: lost records as a value; `lag`: the one computation of lag; `retention`: the time until brokers may
+  delete unread records.
+
 Entry points: `plan_ranges` for a micro-batch, `open_ends.split_planned` for a batch read, `plan_continuous` for a
 continuous read.
 Invariant: pure. Offsets of brokers and values of options are passed as plain mappings and numbers, so a plan is a

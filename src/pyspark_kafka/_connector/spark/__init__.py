@@ -1,7 +1,13 @@
-"""The only code that imports PySpark: adapters between its data source API and the contracts of `connector/`.
+"""The only code below the engine that imports PySpark: adapters between its data source API and `connector/`.
 
-Entry point: `data_source.KafkaDataSource`, which Spark finds as `pyspark_kafka.DefaultSource`. `readers`,
-`stream_readers` and `writers` adapt, `kafka_source` is for programs that drive their own batches, `metrics` and
-`processes` are rooms of their own.
+- `data_source`: what Spark finds as `pyspark_kafka.DefaultSource`. `table_source` runs any table as a PySpark data
+  source, with `readers`, `stream_readers` and `writers`.
+- `compat`: what differs between versions of PySpark; `filters`, `source_schema`: pushed filters and columns in Spark's
+  types.
+- `kafka_source`: for programs that drive their own batches. `dead_letters/`, `udfs/`: functions over DataFrames and
+  columns.
+- `processes/`, `worker_python`: the Python processes that Spark starts. `local_bus` hands events of queries to
+  listeners, `token_provider` reads the delegation tokens that Spark has obtained.
+
 Invariant: an adapter decides nothing about Kafka, and each method imports only what its step needs.
 """

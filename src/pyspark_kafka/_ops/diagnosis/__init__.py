@@ -1,11 +1,12 @@
-"""Diagnosis: checks a connection step by step, on the driver and on a worker, and names what to change.
+"""Diagnosis: checks a connection step by step, on the driver and in tasks, and names what to change.
 
-Entry point: `api.check`, which users call as `pyspark_kafka.check`; `pyspark-kafka check` shows what it finds.
+Entry point: `api.check`, the whole check, which users call as `pyspark_kafka.check`.
 
-- `context`: what the steps share; `findings`: what they find; `side_by_side`: several servers at the same time.
-- `steps/`: the steps. `run`: their order and time. `worker`: the same in a task. `api`: all of it.
+- `context`: what the steps share; `findings`: their findings; `side_by_side`: several servers at the same time.
+- `steps/`: the steps. `run`: their order and time. `worker`: the same in a task.
+- `executors`: a task on each executor, whose side is `on_executor`; `driver_port`: whether executors reach the driver.
 
-Invariant: nothing on the cluster is changed, a failure is a finding, and no secret is in one. Layer: above spark.
+Invariant: nothing on the cluster is changed, a failure is a finding, and no secret is in one.
 """
 
 from pyspark_kafka._ops.diagnosis.api import check

@@ -3,9 +3,8 @@
 - `settings`: the resolved options of any query. `text`: numbers and time spans for people.
 - `checkpoints/`: the content of checkpoints, and changed copies of them.
 - `lag/`: the lag and the headroom of positions.
-- `topics`: topics of a cluster. `tail/`: the records of a topic.
+- `tail/`: the records of a topic.
 - `reports/`: metrics of a checkpoint as a page.
 
 Invariant: only the targets that the caller names are changed; unknown values are reported next to the known ones.
-Spark is absent. Layer: above source and sink.
 """

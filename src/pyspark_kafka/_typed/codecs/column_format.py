@@ -32,7 +32,7 @@ class ColumnFormat:
         timestamp_format: the pattern of times, of JSON; None: RFC 3339 and similar forms.
         date_format: the pattern of dates.
         documents: the type that a JSON Schema has for documents, if a part of it is read or written as the text of the
-            part, or is a decimal of Kafka Connect; see `formats.json.document_parts`.
+            part, or is a decimal of Kafka Connect; see `codecs.json.document_parts`.
     """
 
     format: TypedFormat

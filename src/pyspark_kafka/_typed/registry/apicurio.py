@@ -5,8 +5,7 @@ A global id belongs to a version of an artifact: what the serializers of version
 unless they are configured otherwise. The two are different numbers, and nothing in a value says which it is: the
 address that the user has set does.
 
-Subjects, which are artifacts of the group `default`, are asked for at /apis/ccompat/v7 of the same server. Layer:
-registry.
+Subjects, which are artifacts of the group `default`, are asked for at /apis/ccompat/v7 of the same server.
 
 Source: Apicurio Registry's REST API; version 2.6.13 and 3.3.3 were asked.
 """
@@ -56,7 +55,7 @@ def has_core_address(options: RegistryOptions) -> bool:
 
 
 class ApicurioRegistry(SchemaRegistry):
-    """Asks Apicurio's own API; see `formats.schemas.SchemaRegistry`. All its ids are global ids.
+    """Asks Apicurio's own API; see `codecs.schemas.SchemaRegistry`. All its ids are global ids.
 
     Runs on: driver and executor; each method blocks, for a question `timeout_ms` at most. Safe to use from threads.
 

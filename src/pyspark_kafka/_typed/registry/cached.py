@@ -32,7 +32,7 @@ _SUBJECT_S = 5.0
 
 
 class CachedRegistry:
-    """Asks another registry once for each schema; see `formats.schemas.SchemaRegistry`.
+    """Asks another registry once for each schema; see `codecs.schemas.SchemaRegistry`.
 
     - The schema of an id is kept for the life of the process, the least used one leaves when there is no more room.
     - That an id is unknown is kept for 5 to 15 s, by chance, so that tasks do not ask all at once again.

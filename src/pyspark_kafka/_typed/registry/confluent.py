@@ -29,7 +29,7 @@ _MAX_ID = (1 << 31) - 1
 
 
 class ConfluentRegistry(SchemaRegistry):
-    """Asks a registry with Confluent's API; see `formats.schemas.SchemaRegistry`.
+    """Asks a registry with Confluent's API; see `codecs.schemas.SchemaRegistry`.
 
     Runs on: driver and executor; each method blocks, `timeout_ms` at most. Safe to use from threads.
 

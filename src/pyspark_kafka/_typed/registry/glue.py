@@ -77,7 +77,7 @@ class _NameTakenError(Exception):
 
 
 class GlueRegistry(SchemaRegistry):
-    """Asks the schema registry of AWS Glue; see `formats.schemas.SchemaRegistry`.
+    """Asks the schema registry of AWS Glue; see `codecs.schemas.SchemaRegistry`.
 
     Runs on: driver and executor; each method blocks. No attempt begins after `timeout_ms`; the last one may end later:
     boto3 looks for a login, connects, and waits for bytes, each of the last two for a third of `timeout_ms` at most.

@@ -1,7 +1,9 @@
 """State by key of a continuous query: what a task keeps between rows, and how it survives the task.
 
-`by_key` is what functions hold, `lane_state` has the values of a lane in a local store, `slot` follows the versions of
-one state, `version_files` writes them to the checkpoint, `versions` names them, `row_codec` turns rows into bytes.
+- `by_key` is what functions hold; `lane_state` has the values of a lane in a local store (`local_directory`), as bytes
+  of `row_codec`.
+- `slot` follows the versions of one state, `version_files` writes them to the checkpoint, `versions` names them.
+- `step_time` has the timers and the watermark of one step, `timers` their order, `times` their numbers.
 
 Invariant: a version of the state is written before its epoch is reported, or its name committed with a position, and
 never changed afterwards; a run opens the versions of the last committed epoch, or the versions that positions name.

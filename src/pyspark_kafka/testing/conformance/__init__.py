@@ -13,7 +13,10 @@ pytest runs every case of the class that you inherit from. A case that fails nam
 
 - `SourceContract`: replay, offsets, limits, the available-now trigger, early closing, kills.
 - `ContinuousSourceContract`: positions of readers that never end, epochs, waiting, kills.
-- `SinkContract`: commits that are repeated, aborts, kills.
+- `SinkContract`: repeated commits, aborts, kills.
+
+The modules: `source`, `continuous`, `sink`; `killed` ends work as by kill -9, `leaks` finds what work leaves behind,
+`answers` checks types of return values.
 
 Invariant: the cases use the contracts alone, so they hold for any source or sink.
 """

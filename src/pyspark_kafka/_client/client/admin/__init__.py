@@ -1,5 +1,4 @@
-"""What is administered: new topics, for exactly-once sinks, commands and the embedded broker; delegation tokens.
+"""Administration: `topics` creates topics, `tokens` creates, renews, expires and describes delegation tokens.
 
-Entry points: the functions of `topics` and `tokens`.
 Invariant: only what the caller names is changed.
 """

@@ -1,7 +1,9 @@
-"""SASL: how a new connection says who it is.
+"""SASL: the login of a new connection.
 
-`exchange` drives a mechanism over a connection; `mechanisms` makes one of a login.
+`exchange` drives a mechanism over a connection, `mechanisms` builds the mechanism of a login: `plain`, `scram`, `oauth`
+or `kerberos`, on the interface in `mechanism`. `delegation_token` is a login for a limited time, `credential_ref` a
+login that options only refer to. `tokens/` has the tokens of logins, `errors` guesses at causes.
 
-Invariant: no socket; what a connection is, is passed in. Credentials are revealed here, as late as possible, and enter
-no error and no log line.
+Invariant: no socket; connections are passed in. Credentials are revealed here, as late as possible, and enter no error
+and no log line.
 """

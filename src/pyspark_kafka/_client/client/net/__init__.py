@@ -2,13 +2,14 @@
 
 | module | role |
 | --- | --- |
-| `handshake` | opens a connection, from the name to the last SASL token; uses `tcp`, `client/tls` and `client/login` |
+| `handshake` | opens a connection, from the name to the last SASL token; uses `tcp`, `tls/` and `login/` |
 | `connection` | requests and responses in order, on top of `frame_stream` (bytes of frames) and `buffers` |
+| `idleness`, `login_session` | the time for which an idle connection, and a login, can be trusted |
 | `polling` | waits for many connections at a time |
 | `dials` | opens connections to several brokers side by side, in threads |
 | `errors` | builds errors with a guess at the cause: TLS against plaintext, missing SASL, wrong credentials |
 | `trace` | a line for each request and response |
 
-Entry points: `handshake.open_connection`, `dials.Dials`. Invariant: a connection that failed is closed and never used
-again, and belongs to one thread at a time.
+Entry points: `handshake.open_connection`, `dials.Dials`. Invariant: a failed connection is closed and never used again;
+a connection belongs to one thread at a time.
 """

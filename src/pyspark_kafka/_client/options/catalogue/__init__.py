@@ -1,12 +1,11 @@
 """The one table of all options: name, text, parser, field, comparison with Spark's connector. Data only.
 
 Entry point: `OPTIONS`, from which parsing, the did-you-mean hints, the documentation page and tests are made. An entry
-is in `spark` (names of Spark's connector and our own), `formats` and `registry` (typed keys and values), `kafka_used`,
-`security_used` and `security_tokens` (client properties with an effect) or `kafka_answered` (the other client
-properties).
+is an `option.Option` in `spark` (names of Spark's connector and our own), `formats` and `registry` (typed keys and
+values), `kafka_used`, `security_used` and `security_tokens` (client properties with an effect) or `kafka_answered` (the
+other client properties); `parity` has phrases of comparisons.
 
 Invariant: no name is declared twice, and no default at all: an entry has the default of its field.
-Layer: options.catalogue, above options.parse.
 """
 
 from __future__ import annotations

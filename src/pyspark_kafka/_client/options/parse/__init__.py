@@ -1,7 +1,8 @@
-"""Text to value, one option at a time: numbers and words, times, JSON of offsets, JAAS configurations.
+"""Text to value, one option at a time.
 
-A parser raises `ValueError` with a sentence that starts with a verb and does not name the option, which its caller
-knows.
+`scalars` parses numbers, words, names and secrets, `times` times and durations, `offsets_json` the JSON of offsets and
+timestamps, `jaas` JAAS configurations, `tls` TLS settings, `registry` the addresses and logins of a schema registry. A
+parser raises `ValueError` with a sentence that starts with a verb and does not name the option, which its caller knows.
 
-Invariant: a parser of a secret never repeats the text; no clock, no I/O. Layer: options.parse, above options.values.
+Invariant: a parser of a secret never repeats the text; no clock, no I/O.
 """

@@ -1,10 +1,11 @@
-"""The options of a query once resolved: what the layers above work with.
+"""The resolved options of a query: frozen plain data that is pickled to executors.
 
-Entry points: `BatchReadOptions`, `StreamReadOptions` and `WriteOptions`, which hold the others. Frozen plain data
-that is pickled to executors; no I/O but what `Secret.reveal` reads.
+Entry points: `BatchReadOptions` and `StreamReadOptions` (`read`), `WriteOptions` (`write`), which hold the others:
+`connection`, `security` with `tls` and `tokens`, `formats`. A `secret` is never shown; `secret_sources` reads what its
+reference names, when a connection is made, and `revealed` is its value in use.
 
 Invariant: a default is declared here and nowhere else. `default_of` passes it to the catalogue, whose entries name
-their fields as in `fetch.max_wait_ms`. Layer: options.values, the lowest of options.
+their fields as in `fetch.max_wait_ms`. No I/O but in `secret_sources`.
 """
 
 from __future__ import annotations

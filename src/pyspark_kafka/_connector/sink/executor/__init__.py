@@ -1,5 +1,13 @@
 """The executor side of the sink: rows to record batches, sent to brokers or left for the driver.
 
-Entry points: `data_writer.KafkaDataWriter`, `outbox.KafkaOutboxWriter`; both encode with `record_batch_encoder`.
+- `record_batch_encoder` encodes rows; `partitioner` chooses partitions, which `partition_lookup` lists, `typed_rows`
+  encodes typed keys and values before, `identity_headers` and `header_columns` add headers.
+- `data_writer` sends with the task's producer (`task_producer`, at least once), `outbox` leaves batches for the driver
+  (`exactlyOnceCommit=driver`), `task_transaction_writer` sends them in a transaction of the task
+  (`exactlyOnceCommit=tasks`), `transaction_writer` in transactions of a lane, with positions. `task_options` are the
+  options of one task.
+
+Entry points: `data_writer.KafkaDataWriter`, `outbox.KafkaOutboxWriter`,
+`task_transaction_writer.KafkaTaskTransactionWriter`.
 Invariant: a row that cannot be written fails its task; none is skipped.
 """

@@ -46,7 +46,7 @@ class BadRecord(NamedTuple):
     Attributes:
         row: its row in the batch that it was decoded in.
         column: `key` if the key is bad, which is read first, else `value`.
-        reason: the kind of fault, one of `formats.values.Reason`.
+        reason: the kind of fault, one of `codecs.values.Reason`.
         message: the fault, as the end of a sentence, without content of the record.
         schema_id: the id of its writer schema, as the record has it; None without an id.
     """

@@ -1,7 +1,6 @@
 """SIGTERM in the process that plans a streaming query: the stream is stopped before the process ends.
 
-Spark (`PythonStreamingSourceRunner.stop`) ends that process by the signal, and never calls `stop` of its reader. Layer:
-spark.
+Spark (`PythonStreamingSourceRunner.stop`) ends that process by the signal, and never calls `stop` of its reader.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Entry points: `values.decode_udf`, `values.encode_udf`, which `pyspark_kafka.formats` shows.
 
-Invariant: what a value becomes is decided in `_typed/typed/`; here are PySpark's functions around it.
+Invariant: `_typed/typed/` decides what a value becomes; here are PySpark's functions around it.
 """
 
 from pyspark_kafka._connector.spark.processes.required_version import require_pyspark

@@ -1,7 +1,8 @@
-"""The steps of a check, one module each, in the order in which they run: `run.STEPS`.
+"""The steps of a check, in the order of `run.STEPS`.
 
-A step is a function that takes the context of the check and yields findings. A step that fails in a way that leaves
-nothing to check for the later ones says why in `Context.blocked`.
+`options`, `packages` (Python, and how a worker differs), `reach` (names and TCP), `tls`, `login`, `brokers`, `topics`,
+`rights`, `record` (the first one), `registry`. A step is a function that takes the context of the check and yields
+findings. A failed step that leaves nothing to check for later steps puts the reason in `Context.blocked`.
 
 Invariant: nothing on the cluster is changed, and neither a secret nor the content of a record is in a finding.
 """

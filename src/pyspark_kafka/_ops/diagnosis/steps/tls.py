@@ -158,7 +158,7 @@ def _accepted(address: str, options: ConnectionOptions, tls: TlsStatus, facts: d
 
 
 def _refused(tls: TlsStatus, error: ConnectorError, facts: dict[str, Any]) -> Finding:
-    """Return the finding of a handshake that failed: what `client/tls` says of it, and what was found."""
+    """Return the finding of a failed handshake: its cause, by `_client/client/tls/`, and the certificates."""
     if isinstance(error, OptionError):
         return Finding("tls", FindingStatus.FAILED, error.message, error.hint, {**facts, **error.parameters})
     cause = error.__cause__

@@ -1,9 +1,9 @@
-"""Operations: how far positions are behind the ends of the logs.
+"""The lag of positions behind the ends of the logs.
 
-- `values`: a report of lag, by partition and by topic. `columns`: the same as Arrow.
-- `compute`: the report of one partition, and rates between two reports; the arithmetic is `planning.lag`.
+- `api`: `pyspark_kafka.lag`, the whole measurement; `measure`: its requests.
 - `positions`: of a checkpoint, or of a consumer group.
-- `measure`: asks the brokers. `api`: `pyspark_kafka.lag`.
+- `compute`: the report of one partition, and rates between two reports; the arithmetic is `planning.lag`.
+- `values`: a report of lag, by partition and by topic. `columns`: the same as Arrow.
 
-Invariant: pure modules decide, one module asks; what is not known is None and has its reason.
+Invariant: pure modules decide, one module sends requests; an unknown value is None and has its reason.
 """

@@ -5,8 +5,7 @@ reader's schema, or nowhere. Steps and builders form two trees, which `resolutio
 Compiled and uncompiled, both return the same.
 
 All input is hostile: a length is compared with what remains before it is used, and a count with what may follow. A
-value that is not valid ends with a code; the caller cuts every column back to the row before. Layer: formats, below
-everything else of it.
+value that is not valid ends with a code; the caller cuts every column back to the row before.
 """
 # Names of C types stand in the annotations. Uncompiled they mean nothing: annotations must never be evaluated, and
 # mypy has nothing to check.

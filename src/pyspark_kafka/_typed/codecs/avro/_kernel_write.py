@@ -2,7 +2,7 @@
 
 A `WriteStep` is one type of the writer's schema over one Arrow column: it appends the value of a row to an `Output`.
 The caller has checked the columns: offsets and row numbers are trusted here. A value that does not fit its type ends
-with a code, and the output names the step. Layer: formats, below everything else of it.
+with a code, and the output names the step.
 """
 # Names of C types stand in the annotations. Uncompiled they mean nothing: annotations must never be evaluated, and
 # mypy has nothing to check.

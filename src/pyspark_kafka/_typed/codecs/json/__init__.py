@@ -1,7 +1,9 @@
 """JSON: values of one document each, as Arrow columns.
 
-`decoding` reads with arro3 (Rust's arrow-json), `documents` finds what is not JSON, `refusals` what does not fit its
-type, `encoding` writes.
+`decoding` reads with arro3 (Rust's arrow-json), in chunks that fit into CPU caches. `documents` finds values that are
+not JSON, `refusals` values that arrow-json refuses, `cells` counts the cells that it would allocate, `decimals`
+rewrites numbers that it misreads. `encoding` writes the `plain_types`. `document_parts` and `text_fields` are about
+parts that are text in JSON and something else in a column, `time_patterns` about patterns of times.
 
-Invariant: no value changes what another is read as: a document that is not closed is an error of its own row.
+Invariant: a value does not change how another value is read: an unclosed document is an error of its own row.
 """

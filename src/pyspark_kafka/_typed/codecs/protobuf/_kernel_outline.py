@@ -1,8 +1,7 @@
 """The hot loop before messages are read: their fields are walked over, and faults that the reading library lacks found.
 
 Cython in pure-Python mode, one source for two variants, which return the same. All input is hostile: a length is
-compared with what remains, and the depth is bounded. Pure: no sockets, no clock. Layer: formats, below everything else
-of it.
+compared with what remains, and the depth is bounded. Pure: no sockets, no clock.
 
 Source: "Encoding" of protobuf.dev: tags, wire types, packed fields, groups; "Last One Wins" and "Oneof".
 """

@@ -1,4 +1,4 @@
-"""JSON Schema: what it says of documents, as columns and as rules for what is written.
+"""JSON Schema: the columns of documents, and rules for written documents.
 
 `json_schema` reads a schema as columns, `schema_documents` finds its parts in others, `schema_fit` judges written
 documents.

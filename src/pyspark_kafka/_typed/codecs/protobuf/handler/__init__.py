@@ -1,4 +1,4 @@
-"""The border to ptars (Rust): what it is given of a schema, and what it returns.
+"""The border to ptars (Rust): the part of a schema that it is given, and its results.
 
 `recursive_messages` makes bytes of messages within themselves, `plain_schema` leaves what ptars takes, and
 `message_handler` reads and writes with it.
