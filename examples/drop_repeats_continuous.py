@@ -10,7 +10,6 @@ out. All records of a key must be in one partition, as producers send them by de
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,12 +17,8 @@ from pyspark.sql import SparkSession
 
 from pyspark_kafka import continuous
 
-if TYPE_CHECKING:
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
-    from pyspark_kafka.continuous.state.by_key import StateByKey
 
-
-def first_of_key(rows: pa.RecordBatch, state: StateByKey) -> pa.RecordBatch:
+def first_of_key(rows: pa.RecordBatch, state: continuous.StateByKey) -> pa.RecordBatch:
     """Return the records whose key has no value yet, and set one; runs in the tasks, for each Arrow batch."""
     keys = rows.column("key")
     known = state.get(keys).column("offset").is_valid().to_pylist()
@@ -37,7 +32,7 @@ def first_of_key(rows: pa.RecordBatch, state: StateByKey) -> pa.RecordBatch:
     return kept.select(["key", "value"])
 
 
-def start(spark: SparkSession, servers: str, source: str, target: str, checkpoint: str) -> ContinuousQuery:
+def start(spark: SparkSession, servers: str, source: str, target: str, checkpoint: str) -> continuous.ContinuousQuery:
     """Start the query and return its handle."""
     read = continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
     frame = read.option("subscribe", source).option("startingOffsets", "earliest").load()

@@ -21,8 +21,6 @@ from pyspark_kafka import continuous
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark_kafka.continuous.query.handle import ContinuousQuery
-
 
 def in_capitals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Return the records with their values in capitals; runs in the tasks, once for each epoch."""
@@ -32,7 +30,7 @@ def in_capitals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([batch.column("key"), value], ["key", "value"])
 
 
-def start(spark: SparkSession, servers: str, source: str, target: str, checkpoint: str) -> ContinuousQuery:
+def start(spark: SparkSession, servers: str, source: str, target: str, checkpoint: str) -> continuous.ContinuousQuery:
     """Start the query and return its handle."""
     read = continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
     frame = read.option("subscribe", source).option("startingOffsets", "earliest").load()

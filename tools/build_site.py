@@ -45,12 +45,13 @@ ROOT_PAGES = (
 # The README is the page of the repository; index.md is that of the site. What is below the first steps is on both.
 RENAMED = {"README.md": "first-steps.md"}
 MERMAID, MERMAID_SHA256 = "12.3.0", "be0684e8d20bfc874df12c0f04927a5c482f57f2200eec54cca52a4583fd4040"
-# Modules that users may import, and what they are for: a test compares them with ARCHITECTURE.md.
+# Public modules with names, and what they are for. The list of public modules: tests/repo/test_public_names.py.
 MODULES = {
     "pyspark_kafka": "Programs",
     "pyspark_kafka.metrics": "Figures of queries",
     "pyspark_kafka.continuous": "Continuous queries",
     "pyspark_kafka.connector": "Contracts of sources and sinks",
+    "pyspark_kafka.connector.filters": "Filters of a read",
     "pyspark_kafka.toolkit": "Tools for sources and sinks",
     "pyspark_kafka.testing": "A Kafka for tests",
     "pyspark_kafka.testing.conformance": "Tests of a source or sink",

@@ -52,8 +52,9 @@ __all__ = [
     "redrive",
     "with_dead_letters",
 ]
+__dir__ = __all__.copy
 
-_EXPORTS = {
+_PLACES = {
     "DefaultSource": ("pyspark_kafka._connector.spark.data_source", "KafkaDataSource"),
     "KafkaMicroBatchStream": ("pyspark_kafka._connector.source.driver.micro_batch", "KafkaMicroBatchStream"),
     "KafkaSource": ("pyspark_kafka._connector.spark.kafka_source", "KafkaSource"),
@@ -71,9 +72,9 @@ _NEEDS_SPARK = "pyspark_kafka._connector.spark."
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _EXPORTS[name]
+    module, attribute = _PLACES[name]
     if module.startswith(_NEEDS_SPARK):
         from pyspark_kafka._connector.spark.processes.required_version import require_pyspark  # noqa: PLC0415 - only where it is needed
 

@@ -46,6 +46,7 @@ __all__ = [
     "query_options",
     "renew",
 ]
+__dir__ = __all__.copy
 
 _LOG = logging.getLogger(__name__)
 

@@ -15,8 +15,36 @@ from typing import Any, TypeVar
 
 from pyspark_kafka.version import DOCUMENTATION
 
-_T = TypeVar("_T")
+__all__ = [
+    "AccessError",
+    "BrokerError",
+    "CallError",
+    "CapabilityError",
+    "CheckpointError",
+    "CommitConflictError",
+    "ConnectorError",
+    "ContinuousQueryError",
+    "ContractError",
+    "CorruptRecordsError",
+    "DataLossError",
+    "DeadlineError",
+    "DeliveryError",
+    "MissingDependencyError",
+    "OptionError",
+    "PartitionError",
+    "PlanningError",
+    "ProtocolError",
+    "RecordError",
+    "RegistryError",
+    "RetryError",
+    "SchemaError",
+    "SetupError",
+    "StateError",
+    "TransportError",
+]
+__dir__ = __all__.copy
 
+_T = TypeVar("_T")
 
 # The maximum number of things that an error or a line of the log lists by name.
 MAX_LISTED = 20

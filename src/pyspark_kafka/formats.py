@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._typed.typed.values import decode, encode
 
 __all__ = ["decode", "decode_column", "decode_udf", "encode", "encode_column", "encode_udf"]
+__dir__ = __all__.copy
 
 _PLACES = {
     "decode": "pyspark_kafka._typed.typed.values",

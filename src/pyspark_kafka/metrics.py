@@ -45,6 +45,7 @@ __all__ = [
     "prometheus",
     "snapshot",
 ]
+__dir__ = __all__.copy
 
 
 def prometheus(

@@ -48,6 +48,7 @@ ALLOWED = {
     "_client/client/wire/messages.py": {"importlib.import_module"},  # kafka.protocol.admin
     "connector/__init__.py": {"importlib.import_module"},  # names of `__all__`, on first use
     "checkpoint/__init__.py": {"importlib.import_module"},  # names of `__all__`, on first use
+    "continuous/__init__.py": {"importlib.import_module"},  # names of `__all__`, on first use
     # Hadoop's settings, in a folder that the environment of the process names.
     "checkpoint/default_file_system.py": {"xml.etree.ElementTree.ParseError", "xml.etree.ElementTree.parse"},
     # Files that registries know without being told: names of a table.

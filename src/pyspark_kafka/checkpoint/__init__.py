@@ -39,9 +39,10 @@ __all__ = [
     "OffsetSeq",
     "OffsetSeqLog",
 ]
+__dir__ = __all__.copy
 
 # Loaded at first use: tasks of a write need the module `file_location` only, and are waited for.
-_MODULES = {
+_PLACES = {
     "CheckpointFiles": "pyspark_kafka.checkpoint.files",
     "Commit": "pyspark_kafka.checkpoint.offset_log",
     "CommitLog": "pyspark_kafka.checkpoint.offset_log",
@@ -53,6 +54,6 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    return getattr(import_module(_PLACES[name]), name)

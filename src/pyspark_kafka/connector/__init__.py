@@ -122,8 +122,9 @@ __all__ = [
     "WriteBuilder",
     "WriterCommitMessage",
 ]
+__dir__ = __all__.copy
 
-_WHEN_USED = {
+_PLACES = {
     "CommitLimit": "continuous",
     "ContinuousPartitionReader": "continuous",
     "ContinuousPartitionReaderFactory": "continuous",
@@ -137,6 +138,6 @@ _WHEN_USED = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHEN_USED:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHEN_USED[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -11,6 +11,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+__all__ = [
+    "ColumnFilter",
+    "EqualNullSafe",
+    "EqualTo",
+    "Filter",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "In",
+    "IsNotNull",
+    "IsNull",
+    "LessThan",
+    "LessThanOrEqual",
+    "Not",
+    "StringContains",
+    "StringEndsWith",
+    "StringStartsWith",
+    "ValueFilter",
+]
+__dir__ = __all__.copy
+
 
 @dataclass(frozen=True, slots=True)
 class Filter(ABC):

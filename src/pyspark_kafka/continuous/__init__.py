@@ -19,19 +19,31 @@ Invariant: what was not committed is read again; an epoch is committed once by a
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from rich.console import Console
 
     from pyspark_kafka.continuous.query.builder import ContinuousReader
     from pyspark_kafka.continuous.query.handle import ContinuousQuery
     from pyspark_kafka.continuous.query.streams import STREAMS as streams  # noqa: N811 - as `spark.streams`
-    from pyspark_kafka.continuous.query.terminal import ProgressLine
+    from pyspark_kafka.continuous.query.terminal import show
     from pyspark_kafka.continuous.query.windows import session_window, window
+    from pyspark_kafka.continuous.state.by_key import StateByKey
 
-__all__ = ["read", "session_window", "show", "streams", "window"]
+__all__ = ["ContinuousQuery", "StateByKey", "read", "session_window", "show", "streams", "window"]
+__dir__ = __all__.copy
+
+# Loaded at first use: tasks import modules of this package, and need none of what a driver needs.
+_PLACES = {
+    "ContinuousQuery": ("query.handle", "ContinuousQuery"),
+    "StateByKey": ("state.by_key", "StateByKey"),
+    "session_window": ("query.windows", "session_window"),
+    "show": ("query.terminal", "show"),
+    "streams": ("query.streams", "STREAMS"),
+    "window": ("query.windows", "window"),
+}
 
 
 def read(spark: SparkSession) -> ContinuousReader:
@@ -40,7 +52,6 @@ def read(spark: SparkSession) -> ContinuousReader:
     Args:
         spark: the session, classic or Spark Connect, whose executors run the query.
     """
-    # Tasks import modules of this package, and need no builder.
     from pyspark_kafka._connector.spark.processes.required_version import require_pyspark  # noqa: PLC0415 - see above
 
     require_pyspark()
@@ -49,37 +60,10 @@ def read(spark: SparkSession) -> ContinuousReader:
     return ContinuousReader(spark)
 
 
-def show(query: ContinuousQuery, console: Console | None = None) -> ProgressLine:
-    """Show a query until it ends, in a line that changes about once a second; where there is no terminal, in lines.
-
-    Runs on: driver, or the client of Spark Connect. Returns at once; the lines come from a thread.
-
-    Args:
-        query: what `start()` returned.
-        console: where to show it; standard error if None.
-
-    Returns:
-        What shows the query; its `stop()` ends that and not the query.
-
-    Raises:
-        MissingDependencyError: rich is not installed, which the extra `cli` has.
-    """
-    from pyspark_kafka.continuous.query import terminal  # noqa: PLC0415 - see above
-
-    return terminal.show(query, console)
-
-
-# Tasks import this module, and need none of what a driver needs; so this is looked up when it is asked for.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Return `streams`, the queries of this process as `spark.streams` has them, or one of the windows."""
-        if name == "streams":
-            from pyspark_kafka.continuous.query.streams import STREAMS  # noqa: PLC0415 - see above
-
-            return STREAMS
-        if name in ("window", "session_window"):
-            from pyspark_kafka.continuous.query import windows  # noqa: PLC0415 - see above
-
-            return getattr(windows, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, attribute = _PLACES[name]
+        return getattr(import_module(f"{__name__}.{module}"), attribute)

@@ -61,8 +61,9 @@ __all__ = [
     "scan",
     "split_batch",
 ]
+__dir__ = __all__.copy
 
-_PLACES = {
+_NAMES = {
     "_variant": ("CodecInfo", "codec_info"),
     "batch_header": ("Jump", "ScannedHeaders", "scan"),
     "decoding": ("DEFAULT_TARGET_BYTES", "DEFAULT_TARGET_ROWS", "Decoded", "decode", "iter_decode"),
@@ -79,12 +80,12 @@ _PLACES = {
     "placement": ("Claim", "Placement", "place"),
     "batch_split": ("split_batch",),
 }
-_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+_PLACES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    found = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
     globals()[name] = found
     return found

@@ -2,3 +2,6 @@
 
 Invariant: nothing but doors to `_connector/spark/`.
 """
+
+__all__ = ["daemon"]
+__dir__ = __all__.copy

@@ -16,3 +16,4 @@ from pyspark_kafka.testing.java import ensure_java_for_spark
 from pyspark_kafka.testing.secured.listeners import Listener
 
 __all__ = ["EmbeddedKafka", "Listener", "ensure_java_for_spark"]
+__dir__ = __all__.copy

@@ -43,3 +43,4 @@ __all__ = [
     "process_partitions",
     "retry",
 ]
+__dir__ = __all__.copy

@@ -120,14 +120,20 @@ class ProgressLine:
 
 
 def show(query: ContinuousQuery, console: Console | None = None) -> ProgressLine:
-    """Show a query until it ends: its epoch, rows, lag and latency, about once a second. Returns immediately.
+    """Show a query until it ends: its epoch, rows, lag and latency, about once a second, in a line that changes.
+
+    Where there is no terminal, in lines. Runs on: driver, or the client of Spark Connect. Returns immediately; the
+    lines come from a thread.
 
     Args:
         query: the result of `start()`.
         console: where to show it; standard error if None.
 
+    Returns:
+        The display; its `stop()` ends the display and not the query.
+
     Raises:
-        MissingDependencyError: rich is not installed.
+        MissingDependencyError: rich is not installed, which the extra `cli` has.
     """
     try:
         from rich.console import Console  # noqa: PLC0415 - few programs show a query

@@ -26,3 +26,4 @@ from pyspark_kafka.testing.conformance.sink import SinkContract
 from pyspark_kafka.testing.conformance.source import SourceContract
 
 __all__ = ["ContinuousSourceContract", "SinkContract", "SourceContract"]
+__dir__ = __all__.copy
