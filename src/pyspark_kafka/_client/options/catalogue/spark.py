@@ -428,7 +428,7 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
     Option(
         "spoolLocation",
         "The location where tasks of an exactly-once write put the encoded records that they do not return to the "
-        "driver: a path or URI that driver and executors share.",
+        "driver: a path or URI that driver and executors share. Unused with `exactlyOnceCommit` `tasks`.",
         parity=OURS,
         field="exactly_once.spool_location",
         parse=scalars.text,
@@ -440,7 +440,7 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
         "spoolThresholdBytes",
         "The maximum of encoded bytes that a task of an exactly-once write returns to the driver; the others go to "
         "`spoolLocation`. All tasks together must return less than `spark.driver.maxResultSize`; see "
-        "[exactly once](exactly-once.md#size-of-task-results).",
+        "[exactly once](exactly-once.md#size-of-task-results). Unused with `exactlyOnceCommit` `tasks`.",
         parity=OURS,
         field="exactly_once.spool_threshold_bytes",
         parse=scalars.whole_number(0, scalars.INT32_MAX, "bytes"),

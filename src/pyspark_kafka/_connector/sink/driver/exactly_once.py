@@ -1,4 +1,4 @@
-"""The exactly-once write jobs: the identity of a sink and of a batch, and the driver's commit."""
+"""The exactly-once write jobs with `exactlyOnceCommit=driver`: identities of sinks and batches, the driver's commit."""
 
 from __future__ import annotations
 

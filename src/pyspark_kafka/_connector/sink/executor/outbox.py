@@ -1,4 +1,4 @@
-"""Tasks of an exactly-once write prepare record batches, which only the driver sends."""
+"""Tasks of an exactly-once write prepare record batches, which the driver sends (`exactlyOnceCommit=driver`)."""
 
 from __future__ import annotations
 
