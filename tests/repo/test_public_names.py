@@ -38,9 +38,10 @@ PUBLIC = (
 # A logger, a setting of a batch, an archive and metrics, which pages call `pyspark_kafka.…` as well.
 NO_MODULES = {"wire", "moved", "zip", "batch_duration", "records_behind"}
 # Pages for contributors name private modules.
+OF_CONTRIBUTORS = {"internals", "decisions", "how-it-works.md"}
 PAGES = [
     REPO / "README.md",
-    *(page for page in (REPO / "docs").rglob("*.md") if page.parent.name not in {"internals", "decisions"}),
+    *(page for page in (REPO / "docs").rglob("*.md") if not OF_CONTRIBUTORS & {page.name, page.parent.name}),
 ]
 _PYTHON = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^ *```.*?^ *```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
