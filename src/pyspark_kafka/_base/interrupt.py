@@ -9,38 +9,23 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-_A = TypeVar("_A")
-_R = TypeVar("_R")
-_INTERRUPT: ContextVar[threading.Event | None] = ContextVar("interrupt", default=None)
+INTERRUPT: ContextVar[threading.Event | None] = ContextVar("interrupt", default=None)
 
 
 @contextmanager
 def interrupted_by(event: threading.Event) -> Iterator[None]:
     """End waits in this block, on this thread, when an event is set. Blocks may be nested; the inner event counts."""
-    former = _INTERRUPT.set(event)
+    former = INTERRUPT.set(event)
     try:
         yield
     finally:
-        _INTERRUPT.reset(former)
-
-
-def carried(work: Callable[[_A], _R]) -> Callable[[_A], _R]:
-    """Return work for other threads, whose waits are ended by the event of this one."""
-    event = _INTERRUPT.get()
-    if event is None:
-        return work
-
-    def interrupted(item: _A) -> _R:
-        with interrupted_by(event):
-            return work(item)
-
-    return interrupted
+        INTERRUPT.reset(former)
 
 
 def pause(seconds: float) -> bool:
@@ -48,7 +33,7 @@ def pause(seconds: float) -> bool:
 
     Runs on: driver and executor; blocks for the seconds at most. Where no event was named, it is a sleep.
     """
-    event = _INTERRUPT.get()
+    event = INTERRUPT.get()
     if event is None:
         time.sleep(seconds)
         return False

@@ -11,13 +11,13 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from pyspark_kafka._base.threads import side_by_side
 from pyspark_kafka.checkpoint.file_location import NO_HARD_LINKS, FileLocation, checked_name
 from pyspark_kafka.errors import CheckpointError, listed
 
@@ -148,15 +148,13 @@ class CheckpointFiles(FileLocation):
             durable: whether each waits for the disk; then there are eight at a time locally, too.
 
         Raises:
-            CheckpointError: of the first call that fails; the others have ended then.
+            CheckpointError: of the first call that fails; no other call runs then, and some may not have begun.
         """
         if not (self._remote or durable) or len(calls) < 2:
             for call in calls:
                 call()
             return
-        with ThreadPoolExecutor(min(len(calls), _AT_A_TIME), "checkpoint") as pool:
-            for future in [pool.submit(call) for call in calls]:
-                future.result()
+        side_by_side(lambda call: call(), calls, _AT_A_TIME, "checkpoint")
 
     def list(self, directory: str = "") -> list[str]:
         """Return the names of the files directly in `directory`, sorted; none if there is no such directory.

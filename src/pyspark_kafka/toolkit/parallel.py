@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from pyspark_kafka._base.threads import side_by_side
 from pyspark_kafka.errors import PartitionError
 
 _P = TypeVar("_P", bound="Hashable")
@@ -66,49 +66,36 @@ def process_partitions(
     if max_workers < 1:
         raise ValueError(f"max_workers must be positive, not {max_workers}")
     todo = list(dict.fromkeys(partitions))
-    if not todo:
-        return {}
     signal = CancelSignal()
-    lock = threading.Lock()
+    complete: list[_P] = []
+    # The first one to happen is the first here, whatever the order of the partitions.
     failures: list[tuple[_P, BaseException]] = []
 
     def one(partition: _P) -> _R:
         signal.check()
         try:
-            return work(partition, signal)
+            found = work(partition, signal)
         except Cancelled:
             raise
         except BaseException as error:
-            # In the order in which they happened, not in which their threads are looked at.
-            with lock:
-                failures.append((partition, error))
+            failures.append((partition, error))
             signal.set()
             raise
+        complete.append(partition)
+        return found
 
-    with ThreadPoolExecutor(min(max_workers, len(todo)), thread_name_prefix="partition") as pool:
-        futures: dict[_P, Future[_R]] = {}
-        try:
-            for partition in todo:
-                futures[partition] = pool.submit(one, partition)
-            wait(futures.values(), return_when=FIRST_EXCEPTION)
-        finally:
-            # After an error, and if this thread itself is interrupted, or cannot hand out all of the work.
-            if len(futures) < len(todo) or any(not future.done() for future in futures.values()):
-                signal.set()
-            for future in futures.values():
-                future.cancel()
-    if failures:
-        partition, cause = failures[0]
-        if not isinstance(cause, Exception):
-            raise cause
-        done = sum(
-            future.done() and not future.cancelled() and future.exception() is None for future in futures.values()
-        )
-        raise PartitionError(
-            f"Processing of partition {partition} failed: {type(cause).__name__}: {cause}. "
-            f"Of {len(todo)} partitions {done} were complete; the others were cancelled or not begun.",
-            condition="PARTITION_FAILED",
-            hint="See the cause; partitions that were complete are not undone.",
-            parameters={"partition": partition, "complete": done, "partitions": len(todo)},
-        ) from cause
-    return {partition: future.result() for partition, future in futures.items()}
+    try:
+        return dict(zip(todo, side_by_side(one, todo, max_workers, "partition", give_up=signal.set), strict=True))
+    except Exception:
+        if not failures:
+            raise
+    partition, cause = failures[0]
+    if not isinstance(cause, Exception):
+        raise cause
+    raise PartitionError(
+        f"Processing of partition {partition} failed: {type(cause).__name__}: {cause}. "
+        f"Of {len(todo)} partitions {len(complete)} were complete; the others were cancelled or not begun.",
+        condition="PARTITION_FAILED",
+        hint="See the cause; partitions that were complete are not undone.",
+        parameters={"partition": partition, "complete": len(complete), "partitions": len(todo)},
+    ) from cause

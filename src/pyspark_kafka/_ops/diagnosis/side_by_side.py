@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import queue
-import threading
+from concurrent.futures import wait
+from functools import partial
 from traceback import extract_tb
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyspark_kafka._base.threads import begin
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
 
     from pyspark_kafka._client.client.waiting.deadline import Deadline
 
@@ -42,27 +44,19 @@ def ask_all(
     Raises:
         ConnectorError: `CHECK_FAILED`: the question raised what is not an error of this package, which is a defect.
     """
-    wanted = list(dict.fromkeys(keys))
-    results: queue.Queue[tuple[_Key, _Value | BaseException]] = queue.Queue()
+    asked = {key: begin(partial(question, key), "pyspark-kafka-check") for key in dict.fromkeys(keys)}
+    wait(asked.values(), deadline.remaining_s() + _GRACE_S)
+    return {
+        key: _outcome(call, foreign=foreign) if call.done() else deadline.error("This step")
+        for key, call in asked.items()
+    }
 
-    def run(key: _Key) -> None:
-        try:
-            results.put((key, question(key)))
-        except BaseException as error:  # noqa: BLE001 - handed to the caller, as every other result
-            results.put((key, error))
 
-    for key in wanted:
-        threading.Thread(target=run, args=(key,), name="pyspark-kafka-check", daemon=True).start()
-    found: dict[_Key, _Value | BaseException] = {}
-    for _ in wanted:
-        try:
-            key, result = results.get(timeout=deadline.remaining_s() + _GRACE_S)
-        except queue.Empty:
-            break
-        if isinstance(result, Exception) and not isinstance(result, ConnectorError) and not foreign:
-            raise _defect(result)
-        found[key] = result
-    return {key: found[key] if key in found else deadline.error("This step") for key in wanted}
+def _outcome(call: Future[Any], *, foreign: bool) -> Any:
+    error = call.exception()
+    if isinstance(error, Exception) and not isinstance(error, ConnectorError) and not foreign:
+        raise _defect(error)
+    return call.result() if error is None else error
 
 
 def _defect(error: Exception) -> ConnectorError:

@@ -9,10 +9,11 @@ the listener.
 from __future__ import annotations
 
 import logging
-import threading
+from concurrent.futures import wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka._base.threads import begin
 from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def leave_bus(session: SparkSession, listener: StreamingQueryListener, within_ms
             events = bus._execution_thread  # noqa: SLF001
         # The lock is free: the thread of the events can handle pending events, and then ends.
         _run_in_daemon(lambda: _end_events(session), deadline)
-        _await_end(events, deadline, f"events are still pending after {int(within_ms)} ms")
+        _run_in_daemon(events.join, deadline, f"events are still pending after {int(within_ms)} ms")
         with _held(bus, deadline):
             # If the events ended with an error, PySpark has removed all listeners itself.
             ended = bus._execution_thread is events  # noqa: SLF001
@@ -110,27 +111,15 @@ def _held(bus: Any, deadline: Deadline) -> Iterator[None]:
         bus._lock.release()  # noqa: SLF001
 
 
-def _run_in_daemon(call: Callable[[], None], deadline: Deadline | None = None) -> None:
+def _run_in_daemon(
+    call: Callable[[], None], deadline: Deadline | None = None, otherwise: str = "the server does not respond"
+) -> None:
     """Run a call in a thread for which the program does not wait when it ends, and wait for it here."""
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            call()
-        except BaseException as failure:  # noqa: BLE001 - raised below
-            failures.append(failure)
-
-    thread = threading.Thread(target=run, name="metrics listener", daemon=True)
-    thread.start()
-    _await_end(thread, deadline, "the server does not respond")
-    if failures:
-        raise failures[0]
-
-
-def _await_end(thread: threading.Thread, deadline: Deadline | None, otherwise: str) -> None:
-    thread.join(None if deadline is None else deadline.remaining_s())
-    if thread.is_alive():
+    begun = begin(call, "metrics listener")
+    wait([begun], None if deadline is None else deadline.remaining_s())
+    if not begun.done():
         raise TimeoutError(otherwise)
+    begun.result()
 
 
 def _end_events(session: Any) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from heapq import merge
 from typing import TYPE_CHECKING, TypeAlias
 
+from pyspark_kafka._base.threads import side_by_side
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint.state_files import READ_AHEAD, VersionReader
 from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion, directory_of
@@ -288,22 +289,15 @@ class LaneState:
 
     def _open_all(self, files: CheckpointFiles) -> None:
         """Read the versions that the run begins with: several states side by side, or several files of a single one."""
-        slots = [slot for slot in self._slots.values() if slot.head is not None]
-        if not slots:
+        heads = [(slot, slot.head) for slot in self._slots.values() if slot.head is not None]
+        if not heads:
             return
-        at_a_time = min(len(slots), READ_AHEAD)
+        at_a_time = min(len(heads), READ_AHEAD)
         # One at a time makes values of files: the other ones wait for the checkpoint.
         merging = threading.Lock()
-        with ThreadPoolExecutor(READ_AHEAD, "state-files") as reads, ThreadPoolExecutor(at_a_time, "states") as pool:
+        with ThreadPoolExecutor(READ_AHEAD, "state-files") as reads:
             found = VersionReader(files, reads, READ_AHEAD // at_a_time)
-            opening = [pool.submit(self._open, slot, slot.head, found, merging) for slot in slots if slot.head]
-            try:
-                for each in opening:
-                    each.result()
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                reads.shutdown(cancel_futures=True)
-                raise
+            side_by_side(lambda item: self._open(*item, found, merging), heads, at_a_time, "states")
 
     def _open(self, slot: Slot, head: StateVersion, found: VersionReader, merging: threading.Lock) -> None:
         chain = found.chain(slot.directory, head)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._base.interrupt import carried
 from pyspark_kafka._base.offsets import KafkaSourceOffset
+from pyspark_kafka._base.threads import side_by_side
 from pyspark_kafka._client.client.cluster.pool import borrow_client, learned_servers
 from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka._client.client.transactions.group_positions import GroupPosition, GroupPositions
@@ -345,8 +344,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
                 widen(error, f"{self._prefix}-")
                 raise
 
-        with ThreadPoolExecutor(_AT_A_TIME, "transactions") as pool:
-            return list(pool.map(carried(fence), lanes))
+        return side_by_side(fence, lanes, _AT_A_TIME, "transactions")
 
     def _topic_ids(self, topics: set[str]) -> dict[str, str]:
         """Return the ids of the topics that exist."""

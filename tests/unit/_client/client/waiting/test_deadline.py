@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from kit.fakes.clock import Clock
-from kit.waiting import PATIENCE_S
-from pyspark_kafka._base.interrupt import carried, interrupted_by
+from pyspark_kafka._base.interrupt import interrupted_by
+from pyspark_kafka._base.threads import side_by_side
 from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.waiting.retry import Backoff, attempts, retrying
 from pyspark_kafka.errors import DeadlineError, TransportError
@@ -114,8 +113,8 @@ def test_work_of_other_threads_is_interrupted_with_this_one() -> None:
     asked = threading.Event()
     asked.set()
     deadline = Deadline(3_600_000)
-    with ThreadPoolExecutor(1) as pool, interrupted_by(asked):
-        pool.submit(carried(deadline.pause), 3_600).result(PATIENCE_S)
+    with interrupted_by(asked):
+        side_by_side(deadline.pause, [3_600], 1, "pause")
     assert deadline.expired
 
 

@@ -8,10 +8,11 @@ import json
 import math
 import os
 import stat
-import threading
 import time
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka._base.threads import begin
 from pyspark_kafka._client.client.login.tokens.claims import MAX_TOKEN_LENGTH, check_bearer, parse_claims
 from pyspark_kafka._client.client.login.tokens.token import Claims, Token, as_time, token_invalid
 from pyspark_kafka._client.options import Secret, TokenEndpoint, TokenFile, TokenFunction, check_reference
@@ -160,30 +161,24 @@ def _claims_if_any(token: str, login: OAuthLogin) -> Claims | None:
 
 def _run(name: str, deadline: Deadline) -> tuple[Any, str]:
     """Call a function by its name; return what it returned, or why there is nothing."""
-    found: list[Any] = []
-    failures: list[str] = []
 
-    def call() -> None:
-        try:
-            module, _, names = name.partition(":")
-            function: Any = importlib.import_module(module)
-            for each in names.split("."):
-                function = getattr(function, each)
-            found.append(function())
-        except BaseException as error:  # noqa: BLE001 - whatever a user's function raises, and sys.exit() too
-            # Not its message, which may have the token.
-            reached = f"; there is no {error.name!r}" if isinstance(error, (ImportError, AttributeError)) else ""
-            failures.append(f"it raised {type(error).__name__}{reached}")
+    def call() -> Any:
+        module, _, names = name.partition(":")
+        function: Any = importlib.import_module(module)
+        for each in names.split("."):
+            function = getattr(function, each)
+        return function()
 
-    # Left behind if the function never returns; nothing waits for it when the process ends.
-    thread = threading.Thread(target=call, name="token function", daemon=True)
-    thread.start()
-    thread.join(deadline.remaining_s())
-    if failures:
-        return None, failures[0]
-    if not found:
+    begun = begin(call, "token function")
+    wait([begun], deadline.remaining_s())
+    if not begun.done():
         raise deadline.error(f"The function '{name}' of option '{_FUNCTION_OPTION}'")
-    return found[0], ""
+    # Whatever a user's function raises, and sys.exit() too; not its message, which may have the token.
+    error = begun.exception()
+    if error is None:
+        return begun.result(), ""
+    reached = f"; there is no {error.name!r}" if isinstance(error, (ImportError, AttributeError)) else ""
+    return None, f"it raised {type(error).__name__}{reached}"
 
 
 def _unsigned(source: UnsignedToken, now: float) -> Token:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._base.interrupt import carried
+from pyspark_kafka._base.threads import side_by_side
 from pyspark_kafka._client.client.cluster.pool import borrow_client
 from pyspark_kafka._client.client.produce.producer import Producer
 from pyspark_kafka._client.client.transactions.errors import TransactionLostError
@@ -194,7 +193,4 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
                 widen(error, self._sink_id)
                 raise
 
-        if not values:
-            return []
-        with ThreadPoolExecutor(min(_AT_A_TIME, len(values)), "transactions") as pool:
-            return list(pool.map(carried(one), values))
+        return side_by_side(one, values, _AT_A_TIME, "transactions")
