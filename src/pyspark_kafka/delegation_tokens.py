@@ -15,13 +15,12 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-import threading
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._base.interrupt import interrupted_by
+from pyspark_kafka._base.threads import BackgroundLoop
 from pyspark_kafka._client.client.admin.tokens import create_token, describe_tokens, expire_token, renew_token
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.login.delegation_token import DelegationToken, jaas_text
@@ -216,11 +215,11 @@ class TokenKeeper:
         self._renew = renew
         self._obtain = obtain
         self._file = file
-        self._stopped = threading.Event()
         if file is not None:
             _write(file, jaas_text(token))
-        self._thread = threading.Thread(target=self._run, name=f"delegation token {token.token_id}", daemon=True)
-        self._thread.start()
+        # A renewal that waits for brokers does not try again when the keeper is stopped.
+        self._loop = BackgroundLoop(f"delegation token {token.token_id}", self._renew_or_replace, self._wait_s())
+        self._loop.start()
 
     def __enter__(self) -> TokenKeeper:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
@@ -232,33 +231,28 @@ class TokenKeeper:
 
     def stop(self) -> None:
         """Renew it no more; the token stays valid until it expires. Waits at most 2 s for a renewal in work."""
-        self._stopped.set()
         # A search for brokers is not interrupted, and may take as long as kafka.default.api.timeout.ms.
-        self._thread.join(_STOP_S)
+        self._loop.end(_STOP_S)
 
-    def _run(self) -> None:
-        # A renewal that waits for brokers does not try again when the keeper is stopped.
-        with interrupted_by(self._stopped):
-            self._renew_until_stopped()
+    def _renew_or_replace(self) -> float | None:
+        try:
+            if not self._advance():
+                return None
+            return self._wait_s()
+        except Exception as error:  # noqa: BLE001 - a renewal that ends unseen would end the queries later
+            if self._loop.is_over:
+                return None
+            left_s = _left_s(self.token)
+            _LOG.warning(
+                "Delegation token %s, which expires in %.0f s, could not be renewed, which is tried again: %s",
+                self.token.token_id,
+                left_s,
+                error,
+            )
+            return min(max(_AGAIN_S, _AGAIN_AT * left_s), _MAX_WAIT_S)
 
-    def _renew_until_stopped(self) -> None:
-        wait_s = _RENEWED_AT * _left_s(self.token)
-        while not self._stopped.wait(min(max(0.0, wait_s), _MAX_WAIT_S)):
-            try:
-                if not self._advance():
-                    return
-                wait_s = _RENEWED_AT * _left_s(self.token)
-            except Exception as error:  # noqa: BLE001 - a renewal that ends unseen would end the queries later
-                if self._stopped.is_set():
-                    return
-                left_s = _left_s(self.token)
-                _LOG.warning(
-                    "Delegation token %s, which expires in %.0f s, could not be renewed, which is tried again: %s",
-                    self.token.token_id,
-                    left_s,
-                    error,
-                )
-                wait_s = max(_AGAIN_S, _AGAIN_AT * left_s)
+    def _wait_s(self) -> float:
+        return min(_RENEWED_AT * _left_s(self.token), _MAX_WAIT_S)
 
     def _advance(self) -> bool:
         """Renew the token, or replace it; return whether there is more to do."""

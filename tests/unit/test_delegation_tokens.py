@@ -159,7 +159,7 @@ def test_token_is_renewed_before_it_expires_again_and_again() -> None:
     with TokenKeeper(first, renewals, refuse) as keeper:
         eventually(lambda: renewals.count >= 3)
         assert keeper.token.expires_at > first.expires_at
-    assert not keeper._thread.is_alive()
+    assert not keeper._loop.is_alive()
 
 
 @pytest.mark.usefixtures("early")
@@ -233,7 +233,7 @@ def test_pause_of_a_renewal_ends_without_a_warning_when_the_keeper_is_stopped(ca
 
     with caplog.at_level(logging.WARNING), TokenKeeper(token(lasts_s=0.5), renew, refuse) as keeper:
         assert begun.wait(PATIENCE_S)
-    keeper._thread.join(PATIENCE_S)
+    keeper._loop.join(PATIENCE_S)
     assert interrupted == [True]
     assert caplog.messages == []
 
@@ -251,10 +251,10 @@ def test_stop_does_not_wait_for_a_renewal_at_silent_brokers(monkeypatch: pytest.
     keeper = TokenKeeper(token(lasts_s=0.5), renew, refuse)
     assert begun.wait(PATIENCE_S)
     keeper.stop()
-    assert keeper._thread.is_alive()
+    assert keeper._loop.is_alive()
     answered.set()
-    keeper._thread.join(PATIENCE_S)
-    assert not keeper._thread.is_alive()
+    keeper._loop.join(PATIENCE_S)
+    assert not keeper._loop.is_alive()
 
 
 def _fail() -> None:

@@ -1,4 +1,4 @@
-"""Threads: a call for several values side by side, a call that may never return."""
+"""Threads: a call for several values side by side, a call that may never return, a call at intervals."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_kafka._base.interrupt import INTERRUPT
+from pyspark_kafka._base.interrupt import INTERRUPT, interrupted_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _A = TypeVar("_A")
 _R = TypeVar("_R")
+_Loop = TypeVar("_Loop", bound="BackgroundLoop")
 
 
 def side_by_side(
@@ -61,3 +62,57 @@ def begin(call: Callable[[], _R], name: str) -> Future[_R]:
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return future
+
+
+class BackgroundLoop(threading.Thread):
+    """Calls a function at intervals in a thread of its own. Use as a context manager, or call `start` and `end`.
+
+    Waits of the function end with the loop (`interrupted_by`), and the process ends without it.
+
+    Args:
+        name: of the thread.
+        turn: the function; returns the seconds until its next call, or None if there is none. Handles its errors.
+        first_s: the seconds until its first call; None if there is none.
+    """
+
+    def __init__(self, name: str, turn: Callable[[], float | None], first_s: float | None = 0.0) -> None:
+        super().__init__(name=name, daemon=True)
+        self.turn, self.first_s = turn, first_s
+        self._over, self._due = threading.Event(), threading.Event()
+
+    def __enter__(self: _Loop) -> _Loop:  # noqa: PYI019 - typing.Self needs Python 3.11
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the loop was ended; a call may still run."""
+        return self._over.is_set()
+
+    def wake(self) -> None:
+        """Call the function now, or once more if it runs."""
+        self._due.set()
+
+    def end(self, within_s: float | None = None) -> None:
+        """End the loop, and wait for the running call at most this long; `is_alive` returns whether it still runs.
+
+        May be repeated, and called before `start` or by the function.
+        """
+        self._over.set()
+        self._due.set()
+        if self.ident is not None and self is not threading.current_thread():
+            self.join(within_s)
+
+    def run(self) -> None:
+        """See `threading.Thread`."""
+        wait_s = self.first_s
+        with interrupted_by(self._over):
+            while wait_s is not None:
+                self._due.wait(wait_s)
+                self._due.clear()
+                if self.is_over:
+                    return
+                wait_s = self.turn()

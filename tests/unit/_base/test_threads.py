@@ -9,7 +9,7 @@ import pytest
 
 from kit.waiting import PATIENCE_S
 from pyspark_kafka._base.interrupt import interrupted_by, pause
-from pyspark_kafka._base.threads import begin, side_by_side
+from pyspark_kafka._base.threads import BackgroundLoop, begin, side_by_side
 
 
 def test_results_of_calls_are_in_the_order_of_the_values() -> None:
@@ -103,3 +103,97 @@ def test_call_that_never_returns_keeps_no_process_from_its_end() -> None:
     assert not wait([begun], 0.0).done
     released.set()
     assert begun.result(PATIENCE_S) == ("call", True)
+
+
+def test_loop_calls_its_function_until_it_returns_none() -> None:
+    pauses = [0.0, 0.0, None]
+    loop = BackgroundLoop("loop", lambda: pauses.pop(0))
+    loop.start()
+    loop.join(PATIENCE_S)
+    assert not loop.is_alive()
+    assert (pauses, loop.is_over, loop.name, loop.daemon) == ([], False, "loop", True)
+
+
+def test_loop_makes_no_call_if_it_ends_before_the_first_one() -> None:
+    with BackgroundLoop("loop", pytest.fail, PATIENCE_S) as loop:
+        pass
+    assert not loop.is_alive()
+
+
+def test_loop_waits_as_long_as_the_function_returns_unless_it_is_woken() -> None:
+    called = threading.Semaphore(0)
+
+    def turn() -> float:
+        called.release()
+        return PATIENCE_S * 10
+
+    with BackgroundLoop("loop", turn) as loop:
+        assert called.acquire(timeout=PATIENCE_S)
+        assert not called.acquire(timeout=0.02)
+        loop.wake()
+        assert called.acquire(timeout=PATIENCE_S)
+
+
+def test_loop_that_is_woken_during_a_call_makes_one_more() -> None:
+    running, woken = threading.Event(), threading.Event()
+    calls: list[int] = []
+
+    def turn() -> float | None:
+        calls.append(len(calls))
+        running.set()
+        assert woken.wait(PATIENCE_S)
+        return PATIENCE_S * 10 if len(calls) < 2 else None
+
+    loop = BackgroundLoop("loop", turn)
+    loop.start()
+    assert running.wait(PATIENCE_S)
+    loop.wake()
+    woken.set()
+    loop.join(PATIENCE_S)
+    assert calls == [0, 1]
+
+
+def test_end_of_a_loop_ends_the_waits_of_its_function() -> None:
+    running, interrupted = threading.Event(), []
+
+    def turn() -> float:
+        running.set()
+        interrupted.append(pause(PATIENCE_S))
+        return 0.0
+
+    with BackgroundLoop("loop", turn):
+        assert running.wait(PATIENCE_S)
+    assert interrupted == [True]
+
+
+def test_end_of_a_loop_waits_for_a_running_call_no_longer_than_it_is_told() -> None:
+    running, released = threading.Event(), threading.Event()
+
+    def turn() -> float:
+        running.set()
+        assert released.wait(PATIENCE_S)
+        return 0.0
+
+    loop = BackgroundLoop("loop", turn)
+    loop.start()
+    assert running.wait(PATIENCE_S)
+    loop.end(0.01)
+    assert loop.is_alive()
+    assert loop.is_over
+    released.set()
+    loop.end(PATIENCE_S)
+    assert not loop.is_alive()
+
+
+def test_loop_may_be_ended_by_its_function_and_before_its_start() -> None:
+    loop: BackgroundLoop
+
+    def turn() -> float:
+        loop.end()
+        return 0.0
+
+    loop = BackgroundLoop("loop", turn)
+    loop.start()
+    loop.join(PATIENCE_S)
+    assert not loop.is_alive()
+    BackgroundLoop("loop", turn).end()

@@ -8,11 +8,13 @@ from __future__ import annotations
 import hmac
 import secrets
 import socket
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
+
+from pyspark_kafka._base.threads import BackgroundLoop
 
 _KEY_BYTES = 16
 # Of executors that ask at the same time; a stranger holds one of these for as long as the timeout.
@@ -37,10 +39,9 @@ class DriverPort:
         self.key = secrets.token_bytes(_KEY_BYTES)
         self._listener = listener
         self._listener.settimeout(0.2)
-        self._over = threading.Event()
         self._answering = ThreadPoolExecutor(_ANSWERING, "check-answers")
-        self._thread = threading.Thread(target=self._accept, name="check-driver-port", daemon=True)
-        self._thread.start()
+        self._loop = BackgroundLoop("check-driver-port", self._accept)
+        self._loop.start()
 
     def __enter__(self) -> DriverPort:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
@@ -48,8 +49,7 @@ class DriverPort:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._over.set()
-        self._thread.join()
+        self._loop.end()
         self._listener.close()
         self._answering.shutdown(wait=False, cancel_futures=True)
 
@@ -58,13 +58,10 @@ class DriverPort:
         """The port that it listens on."""
         return int(self._listener.getsockname()[1])
 
-    def _accept(self) -> None:
-        while not self._over.is_set():
-            try:
-                accepted, _ = self._listener.accept()
-            except OSError:  # mostly the timeout
-                continue
-            self._answering.submit(self._answer, accepted)
+    def _accept(self) -> float:
+        with suppress(OSError):  # mostly the timeout
+            self._answering.submit(self._answer, self._listener.accept()[0])
+        return 0.0
 
     def _answer(self, accepted: socket.socket) -> None:
         with accepted:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from pyspark_kafka._base.interrupt import interrupted_by
+from pyspark_kafka._base.threads import BackgroundLoop
 
 _EVERY_SECONDS = 1.0
 # The owner is checked with every third question.
@@ -43,18 +43,21 @@ class PartitionWatch:
     ) -> None:
         self._ask, self._check_owner, self._on_change, self._on_failure = ask, check_owner, on_change, on_failure
         self._find_end = find_end
-        self._closed, self._end_wanted, self._due = threading.Event(), threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="continuous-partitions", daemon=True)
+        self._end_wanted = threading.Event()
+        self._questions, self._due_at = 0, 0.0
+        # A source that tries again does so no more when the watch is closed.
+        self._loop = BackgroundLoop("continuous-partitions", self._ask_if_due)
 
     def start(self) -> None:
         """Begin to ask. May be called again; does nothing then."""
-        if self._thread.ident is None:
-            self._thread.start()
+        if self._loop.ident is None:
+            self._due_at = time.monotonic() + _EVERY_SECONDS
+            self._loop.start()
 
     def want_end(self) -> None:
         """Have the source asked where readable rows end, once."""
         self._end_wanted.set()
-        self._due.set()
+        self._loop.wake()
 
     def close(self) -> threading.Thread | None:
         """Ask no more; return None if no question is open, so that the source can be planned again.
@@ -62,39 +65,26 @@ class PartitionWatch:
         Returns:
             The thread that waits for an answer after about 10 s: it must end before the source is planned.
         """
-        self._closed.set()
-        self._due.set()
-        if self._thread.ident is not None:
-            self._thread.join(_END_SECONDS)
-        return self._thread if self._thread.is_alive() else None
+        self._loop.end(_END_SECONDS)
+        return self._loop if self._loop.is_alive() else None
 
-    def _run(self) -> None:
-        # A source that tries again does so no more when the watch is closed.
-        with interrupted_by(self._closed):
-            self._ask_until_closed()
-
-    def _ask_until_closed(self) -> None:
-        count, due_at = 0, time.monotonic() + _EVERY_SECONDS
-        while not self._closed.is_set():
-            self._due.wait(max(0.0, due_at - time.monotonic()))
-            self._due.clear()
-            if self._closed.is_set():
-                return
-            # Whatever the wait returned: a call between its timeout and `clear` is known only by its flag.
-            if self._end_wanted.is_set():
-                self._end_wanted.clear()
-                self._find_end()
-            if time.monotonic() < due_at:
-                continue
-            count += 1
-            try:
-                if count % _OWNER_EVERY == 0:
-                    self._check_owner()
-                changed = self._ask is not None and self._ask()
-            except BaseException as error:  # noqa: BLE001 - the thread of the query raises it
-                self._on_failure(error)
-                return
-            if changed:
-                self._on_change()
-                return
-            due_at = time.monotonic() + _EVERY_SECONDS
+    def _ask_if_due(self) -> float | None:
+        # Whatever the wait returned: a call as it ended is known only by its flag.
+        if self._end_wanted.is_set():
+            self._end_wanted.clear()
+            self._find_end()
+        if (left_s := self._due_at - time.monotonic()) > 0:
+            return left_s
+        self._questions += 1
+        try:
+            if self._questions % _OWNER_EVERY == 0:
+                self._check_owner()
+            changed = self._ask is not None and self._ask()
+        except BaseException as error:  # noqa: BLE001 - the thread of the query raises it
+            self._on_failure(error)
+            return None
+        if changed:
+            self._on_change()
+            return None
+        self._due_at = time.monotonic() + _EVERY_SECONDS
+        return _EVERY_SECONDS

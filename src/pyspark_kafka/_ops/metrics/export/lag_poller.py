@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 import logging
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka._base.threads import BackgroundLoop
 from pyspark_kafka._client.client.cluster.pool import borrow_client
 from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._ops.metrics.export.families import PARTITION_LABELS, Family, Kind
@@ -85,7 +85,7 @@ class LagPoller:
         self._settings = resolve_settings(connection).with_time(_LOOK_S * 1000)
         self._store = store
         self._max_partitions = max_partitions
-        self._interval_s = interval_s
+        self._interval_s, self._turn_s = interval_s, min(1.0, interval_s)
         self._measure = self._ask if measure is None else measure
         self._headroom: list[_Row] = []
         self._ages: list[_Row] = []
@@ -93,20 +93,17 @@ class LagPoller:
         # The last look at each source: only two looks show how fast its logs grow, so their headroom by size.
         self._reports: dict[tuple[str, int], LagReport] = {}
         self._failed = False
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._looked_at: set[str] = set()
+        self._next_at = 0.0
+        self._loop = BackgroundLoop("pyspark-kafka-lag", self._look_if_due, self._turn_s)
 
     def start(self) -> None:
         """Look now, and then at intervals."""
-        self._thread = threading.Thread(target=self._run, name="pyspark-kafka-lag", daemon=True)
-        self._thread.start()
+        self._loop.start()
 
     def stop(self) -> None:
         """Look no more. Safe to repeat; waits for a look that is not over."""
-        self._stopped.set()
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.join(_STOP_S)
+        self._loop.end(_STOP_S)
 
     def families(self) -> list[Family]:
         """Return what the last look has found, of queries that still run."""
@@ -171,12 +168,10 @@ class LagPoller:
         with borrow_client(self._settings.connection) as client:
             return measure_lag(client, positions, deadline, isolation_level=self._settings.isolation_level)
 
-    def _run(self) -> None:
-        looked_at: set[str] = set()
-        next_at = 0.0
-        while not self._stopped.wait(min(1.0, self._interval_s)):
-            running = {each.query_id for each in self._store.all() if each.is_running and each.sources}
-            # A query that is heard of for the first time does not wait for the next look.
-            if running and (time.monotonic() >= next_at or running - looked_at):
-                self.look()
-                looked_at, next_at = running, time.monotonic() + self._interval_s
+    def _look_if_due(self) -> float:
+        running = {each.query_id for each in self._store.all() if each.is_running and each.sources}
+        # A query that is heard of for the first time does not wait for the next look.
+        if running and (time.monotonic() >= self._next_at or running - self._looked_at):
+            self.look()
+            self._looked_at, self._next_at = running, time.monotonic() + self._interval_s
+        return self._turn_s

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import uuid
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka._base.threads import BackgroundLoop
 from pyspark_kafka._ops.operations.reports.plots import phases_plot, plot_data, rate_plot, stacked
 from pyspark_kafka._ops.operations.reports.progress import progress_batches
 from pyspark_kafka._ops.operations.reports.timeline import find_gaps, summarize
@@ -50,31 +50,26 @@ class LiveView:
         self._interval_s = interval_s
         self._show = show
         self._batches: dict[int, BatchStats] = {}
-        self._over = threading.Event()
         self._has_warned = False
         self._failures = 0
         self._draw()
-        self._thread = threading.Thread(target=self._run, name="live-view", daemon=True)
-        self._thread.start()
+        self._loop = BackgroundLoop("live-view", self._draw_again, interval_s)
+        self._loop.start()
 
     def stop(self) -> None:
         """Stop drawing. Safe to repeat."""
-        self._over.set()
-        if threading.current_thread() is not self._thread:
-            self._thread.join(self._interval_s + 5)
+        self._loop.end(self._interval_s + 5)
 
     @property
     def is_over(self) -> bool:
         """Return whether drawing has stopped."""
-        return not self._thread.is_alive()
+        return not self._loop.is_alive()
 
-    def _run(self) -> None:
-        while not self._over.wait(self._interval_s):
-            # Asked before the last drawing, which then has all batches.
-            active = self._is_active()
-            self._draw()
-            if not active:
-                return
+    def _draw_again(self) -> float | None:
+        # Asked before the last drawing, which then has all batches.
+        active = self._is_active()
+        self._draw()
+        return self._interval_s if active else None
 
     def _is_active(self) -> bool:
         try:
