@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.datasource import InputPartition as SparkInputPartition
 
-from pyspark_kafka._base.counters import COUNTERS
-from pyspark_kafka._connector.spark.processes.gc_freeze import freeze_gc
-from pyspark_kafka._connector.spark.processes.process_log import log_as_spark
+from pyspark_kafka._connector.spark.processes.process_log import spark_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -37,15 +36,9 @@ def read_partition(factory: PartitionReaderFactory, partition: SparkInputPartiti
     # What Spark plans itself when a batch read has no partitions; before PySpark 4.2 it is no partition at all.
     if partition is None or partition.value is None:
         return
-    log_as_spark()
-    freeze_gc()
-    reader = factory.createReader(partition.value)
-    try:
+    with spark_step(freeze=True), closing(factory.createReader(partition.value)) as reader:
         while reader.next():
             yield reader.get()
-    finally:
-        reader.close()
-        COUNTERS.publish()
 
 
 class BatchReaderAdapter(DataSourceReader):

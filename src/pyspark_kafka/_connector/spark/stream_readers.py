@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader
 
-from pyspark_kafka._base.counters import COUNTERS
 from pyspark_kafka._connector.spark.compat import ADMISSION_BASES, from_spark_limit, has_read_limits, to_spark_limit
+from pyspark_kafka._connector.spark.processes.process_log import spark_step
 from pyspark_kafka._connector.spark.processes.stop_signal import stop_at_sigterm
 from pyspark_kafka._connector.spark.readers import SparkPartition, checked, read_partition
 from pyspark_kafka.connector.engine.available_now import admission_control_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition as SparkInputPartition
 
-    from pyspark_kafka.connector import MicroBatchStream, Offset, SupportsTriggerAvailableNow
+    from pyspark_kafka.connector import MicroBatchStream, Offset, ReadLimit, SupportsTriggerAvailableNow
 
 _T = TypeVar("_T")
 
@@ -96,13 +96,7 @@ class StreamReaderAdapter(DataSourceStreamReader, *ADMISSION_BASES):  # type: ig
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """Return the end of the next batch."""
         control, first = self._control, self._offset(start)
-        limits = from_spark_limit(limit, control.getDefaultReadLimit())
-        try:
-            end = control.latestOffset(first, limits)
-            check_not_backwards(end, first, self._stream, "latestOffset", "Nothing was read.")
-            return _to_dict(end)
-        finally:
-            COUNTERS.publish()
+        return _to_dict(self._end_after(first, from_spark_limit(limit, control.getDefaultReadLimit())))
 
     def getDefaultReadLimit(self) -> Any:
         """Return the limit that the options ask for."""
@@ -135,6 +129,12 @@ class StreamReaderAdapter(DataSourceStreamReader, *ADMISSION_BASES):  # type: ig
         if self._planned is not None:
             self._planned.stop()
 
+    def _end_after(self, start: Offset, limit: ReadLimit) -> Offset:
+        with spark_step(None):
+            end = self._control.latestOffset(start, limit)
+            check_not_backwards(end, start, self._stream, "latestOffset", "Nothing was read.")
+            return end
+
     def _offset(self, nested: dict[str, Any]) -> Offset:
         return self._stream.deserializeOffset(json.dumps(nested))
 
@@ -157,13 +157,8 @@ class StartlessStreamReader(StreamReaderAdapter):
         stream, control = self._stream, self._control
         if self._newest is None:
             self._newest = self._initial = stream.initialOffset()
-        try:
-            end = control.latestOffset(self._newest, control.getDefaultReadLimit())
-            check_not_backwards(end, self._newest, stream, "latestOffset", "Nothing was read.")
-            self._newest = end
-            return _to_dict(end)
-        finally:
-            COUNTERS.publish()
+        self._newest = self._end_after(self._newest, control.getDefaultReadLimit())
+        return _to_dict(self._newest)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[SparkInputPartition]:
         """Plan one batch.

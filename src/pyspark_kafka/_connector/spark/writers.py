@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 import secrets
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter
 from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
 
-from pyspark_kafka._base.counters import COUNTERS
 from pyspark_kafka._connector.spark.compat import STREAM_ARROW_WRITER
 from pyspark_kafka._connector.spark.processes.gc_freeze import freeze_gc
-from pyspark_kafka._connector.spark.processes.process_log import log_as_spark
+from pyspark_kafka._connector.spark.processes.process_log import spark_step
 from pyspark_kafka.connector import PhysicalWriteInfo, WriterCommitMessage
 from pyspark_kafka.connector.engine.checks import check_instance, named
 
@@ -51,9 +51,7 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
 
     Runs on: executor, in a Python worker that is reused.
     """
-    log_as_spark()
-    freeze_gc()
-    try:
+    with spark_step(freeze=True), closing(writer):
         try:
             for batch in batches:
                 with named(writer, "write", _TASK_FAILED):
@@ -69,9 +67,6 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
                 # The reason of the failure matters more than the reason of the abort.
                 _LOG.exception("The abort of a failed task failed; its rows are dropped.")
             raise
-    finally:
-        writer.close()
-        COUNTERS.publish()
 
 
 def _ids_of_task() -> tuple[int, int]:
@@ -104,17 +99,13 @@ class BatchWriterAdapter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[Any]) -> None:
         """Finish the job."""
-        log_as_spark("committing a batch write")
-        try:
-            with named(self._job, "commit", "The write is aborted."):
-                self._job.commit([message.message for message in messages])
-        finally:
-            COUNTERS.publish()
+        with spark_step("committing a batch write"), named(self._job, "commit", "The write is aborted."):
+            self._job.commit([message.message for message in messages])
 
     def abort(self, messages: Sequence[Any]) -> None:
         """Abort the job."""
-        log_as_spark("aborting a batch write")
-        self._job.abort([None if message is None else message.message for message in messages])
+        with spark_step("aborting a batch write"):
+            self._job.abort([None if message is None else message.message for message in messages])
 
 
 class StreamWriterAdapter(STREAM_ARROW_WRITER):  # type: ignore[misc]
@@ -147,14 +138,11 @@ class StreamWriterAdapter(STREAM_ARROW_WRITER):  # type: ignore[misc]
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
         """Finish one micro-batch."""
-        log_as_spark(f"committing batchId={batchId}")
-        try:
-            with named(self._job, "commit", f"Micro-batch {batchId} is not committed; a restart runs it again."):
-                self._job.commit(batchId, [message.message for message in messages])
-        finally:
-            COUNTERS.publish()
+        failed = f"Micro-batch {batchId} is not committed; a restart runs it again."
+        with spark_step(f"committing batchId={batchId}"), named(self._job, "commit", failed):
+            self._job.commit(batchId, [message.message for message in messages])
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:
         """Abort one micro-batch."""
-        log_as_spark(f"aborting batchId={batchId}")
-        self._job.abort(batchId, [None if message is None else message.message for message in messages])
+        with spark_step(f"aborting batchId={batchId}"):
+            self._job.abort(batchId, [None if message is None else message.message for message in messages])

@@ -83,19 +83,13 @@ def task_function(plan: TaskPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterat
         # In the task: what this function names of its module would travel with it.
         from pyspark import TaskContext  # noqa: PLC0415
 
-        from pyspark_kafka._base.counters import COUNTERS  # noqa: PLC0415
-        from pyspark_kafka._connector.spark.processes.process_log import log_as_spark  # noqa: PLC0415
+        from pyspark_kafka._connector.spark.processes.process_log import spark_step  # noqa: PLC0415
 
         for _ in batches:
             pass
         context: Any = TaskContext.get()
-        log_as_spark(query_id=plan.query_id)
-        try:
+        with spark_step(query_id=plan.query_id):
             run_task(plan, context.partitionId(), context.taskAttemptId())
-        finally:
-            # The process may serve other queries.
-            COUNTERS.publish()
-            log_as_spark()
         yield from ()
 
     return run

@@ -13,12 +13,18 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
 from pyspark_kafka._base.counters import COUNTERS
 from pyspark_kafka._connector.spark.processes.counter_files import write_counters
+from pyspark_kafka._connector.spark.processes.gc_freeze import freeze_gc
 from pyspark_kafka.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _PACKAGE = "pyspark_kafka"
 # Java's names of the levels that are called otherwise in Python.
@@ -121,6 +127,33 @@ def log_as_spark(where: str = "", query_id: str = "") -> None:
     _where = where if len(where) <= _MAX_WHERE else f"{where[:_MAX_WHERE]}…"
     COUNTERS.publish = write_counters
     stand_in()
+
+
+@contextmanager
+def spark_step(where: str | None = "", *, query_id: str = "", freeze: bool = False) -> Iterator[None]:
+    """Log a step as Spark does, and publish what it counts.
+
+    The order is a rule. The log comes first: no line of the step is without its place, and counters are published from
+    then on. Then garbage is frozen, before the step has any of its own. Counters come last, also after an error: the
+    end of a step counts too, and the process may have no other step for long.
+
+    Runs on: executor, and the Python processes that Spark starts on the driver.
+
+    Args:
+        where: as in `log_as_spark`; None: as in the step before.
+        query_id: of a continuous query; the step after it may be of another query.
+        freeze: whether garbage collections leave out what is alive now (`freeze_gc`).
+    """
+    if where is not None:
+        log_as_spark(where, query_id)
+    if freeze:
+        freeze_gc()
+    try:
+        yield
+    finally:
+        COUNTERS.publish()
+        if query_id:
+            log_as_spark()
 
 
 def _task() -> str:
