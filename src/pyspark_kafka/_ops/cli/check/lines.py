@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from pyspark_kafka._ops.cli.common.heartbeat import Step
 from pyspark_kafka._ops.cli.common.output import print_rows, shows_unicode
 from pyspark_kafka._ops.diagnosis import FindingStatus
 from pyspark_kafka.errors import printable
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from rich.console import Console
-    from rich.status import Status as Spinner
 
     from pyspark_kafka._ops.diagnosis import Diagnosis, Finding
 
@@ -44,11 +40,10 @@ _EXECUTOR_COLUMNS = (
     "driver reached",
 )
 _STEP_WIDTH = 10
-_INTERVAL_S = 4.0
 _COUNTED = ((FindingStatus.FAILED, "failed"), (FindingStatus.WARNING, "to watch"), (FindingStatus.SKIPPED, "skipped"))
 
 
-class Lines:
+class Lines(Step):
     """Shows findings as they come. On a terminal the last line is what is being checked.
 
     Elsewhere a step that takes a while is named, repeatedly: a slow one must not look like a program that hangs.
@@ -58,34 +53,14 @@ class Lines:
     """
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        super().__init__(console, "Starting")
         self._where = ""
-        self._title = ""
-        self._began = time.monotonic()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="check-progress", daemon=True)
-        self._spinner: Spinner | None = None
-        self._open = ExitStack()
-
-    def __enter__(self) -> Lines:  # noqa: PYI034 - typing.Self needs Python 3.11
-        if self._console.is_terminal:
-            self._spinner = self._open.enter_context(self._console.status("Starting …"))
-        else:
-            self._thread.start()
-            self._open.callback(self._end)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._open.close()
 
     def show(self, title: str, finding: Finding | None) -> None:
         """Show a finding, or what begins; the watch of `diagnosis.check`."""
         if finding is None:
-            self._title, self._began = title, time.monotonic()
-            if self._spinner is not None:
-                self._spinner.update(f"{title} …")
+            self.update(title if self._console.is_terminal else f"  {title}")
+            self._began = time.monotonic()
             return
         if is_executor(finding):
             # A row of the table at the end.
@@ -96,15 +71,8 @@ class Lines:
         for line in to_lines(finding, ascii_only=not shows_unicode(self._console)):
             self._console.print(line, highlight=False)
 
-    def _beat(self) -> None:
-        while not self._over.wait(_INTERVAL_S):
-            waited = time.monotonic() - self._began
-            if waited >= _INTERVAL_S:
-                self._console.print(f"  {self._title} … {waited:.0f} s", markup=False, highlight=False)
-
-    def _end(self) -> None:
-        self._over.set()
-        self._thread.join()
+    def _announce(self) -> None:
+        """Name nothing that has not taken a while."""
 
 
 def to_lines(finding: Finding, *, ascii_only: bool = False) -> list[Text]:

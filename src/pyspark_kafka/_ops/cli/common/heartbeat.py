@@ -8,19 +8,18 @@ that prints data is silent about what takes less than 2 s: `progress`.
 from __future__ import annotations
 
 import math
-import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
+from pyspark_kafka._base.threads import BackgroundLoop
 from pyspark_kafka.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
     from pyspark_kafka.errors import ConnectorError
 
@@ -28,13 +27,11 @@ if TYPE_CHECKING:
 _INTERVAL_S = 4.0
 # What is over by then needs no line.
 _QUIET_S = 2.0
-# On a terminal the line is redrawn, not added to.
-_REDRAW_S = 1.0
 # Attempts come at least as often; an older failure may be over.
 _FAILURE_S = 5.0
 
 
-class Step:
+class Step(BackgroundLoop):
     """Shows a step while the block runs; the lines come from a thread of its own.
 
     Args:
@@ -44,26 +41,28 @@ class Step:
     """
 
     def __init__(self, console: Console, text: str, *, quiet_s: float = 0.0) -> None:
+        super().__init__("heartbeat", self._begin, quiet_s)
         self._console = console
         self._text = printable(text)
-        self._quiet_s = quiet_s
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
-        self._began = 0.0
-        self._failed_at, self._failure = -math.inf, ""
-
-    def __enter__(self) -> Step:  # noqa: PYI034 - typing.Self needs Python 3.11
         self._began = time.monotonic()
-        if not self._quiet_s:
-            self._announce()
-        self._thread.start()
-        return self
+        self._failed_at, self._failure = -math.inf, ""
+        self._spinner = ExitStack()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        self._thread.join()
+    def start(self) -> None:
+        """Show the step, now or after its quiet time."""
+        if not self.first_s:
+            self.first_s = self._begin()
+        super().start()
+
+    def end(self, within_s: float | None = None) -> None:
+        """Show the step no more."""
+        super().end(within_s)
+        self._spinner.close()
+
+    def __rich__(self) -> Text:
+        """Return the line of this moment: a spinner asks for it several times a second."""
+        # A path or a name is not markup.
+        return Text(self._line())
 
     def update(self, text: str) -> None:
         """Set what the next line shows. Prints nothing and takes no lock, so that signal handlers may call it."""
@@ -78,23 +77,21 @@ class Step:
         failure = f" ({self._failure})" if now - self._failed_at <= _FAILURE_S else ""
         return f"{self._text}{failure} … {now - self._began:.0f} s"
 
-    def _announce(self) -> None:
-        if not self._console.is_terminal:
-            self._console.print(f"{self._text} …", markup=False, highlight=False)
+    def _begin(self) -> float | None:
+        if self._console.is_terminal:
+            self._spinner.enter_context(self._console.status(self))
+            return None
+        self._announce()
+        self.turn = self._beat
+        return _INTERVAL_S
 
-    def _beat(self) -> None:
-        if self._quiet_s:
-            if self._over.wait(self._quiet_s):
-                return
-            self._announce()
-        if not self._console.is_terminal:
-            while not self._over.wait(_INTERVAL_S):
-                self._console.print(self._line(), markup=False, highlight=False)
-            return
-        # A path or a name is not markup.
-        with self._console.status(Text(self._line())) as status:
-            while not self._over.wait(_REDRAW_S):
-                status.update(Text(self._line()))
+    def _announce(self) -> None:
+        self._console.print(f"{self._text} …", markup=False, highlight=False)
+
+    def _beat(self) -> float:
+        if time.monotonic() - self._began >= _INTERVAL_S:
+            self._console.print(self._line(), markup=False, highlight=False)
+        return _INTERVAL_S
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from pyspark_kafka.errors import TransportError
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "_INTERVAL_S", 0.02)
-    monkeypatch.setattr(heartbeat, "_REDRAW_S", 0.02)
 
 
 def log() -> Console:
