@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
@@ -45,23 +43,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.steps.window_times import SessionWindow
 
     ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-def _warn_of_name(former: str, now: str) -> None:
-    # Former names work until version 0.3.
-    warnings.warn(f"{former} is called {now} now.", DeprecationWarning, stacklevel=3)
-
-
-def _former(name: str, method: Callable[_P, _T]) -> Callable[_P, _T]:
-    @functools.wraps(method)
-    def renamed(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        _warn_of_name(name, method.__name__)
-        return method(*args, **kwargs)
-
-    return renamed
 
 
 class ContinuousReader(SparkNames):
@@ -345,21 +326,10 @@ class ContinuousFrame(FramePlan, SparkNames):
         """Return the writer of the rows."""
         return ContinuousWriter(self)
 
-    map_in_arrow = _former("map_in_arrow", mapInArrow)
-    map_batches = _former("map_batches", mapBatches)
-    map_with_state = _former("map_with_state", mapWithState)
-
-    @property
-    def write_stream(self) -> ContinuousWriter:
-        """The former name of `writeStream`."""
-        _warn_of_name("write_stream", "writeStream")
-        return self.writeStream
-
     def __dir__(self) -> list[str]:
-        """Return the names that completion offers: without the plan behind the methods, and without former names."""
+        """Return the names that completion offers: without the plan behind the methods."""
         plan = {*FramePlan.__dataclass_fields__, *vars(FramePlan)} - {"schema"}
-        former = {"map_in_arrow", "map_batches", "map_with_state", "write_stream"}
-        return [name for name in super().__dir__() if name.startswith("_") or name not in plan | former]
+        return [name for name in super().__dir__() if name.startswith("_") or name not in plan]
 
     def _fields(self, method: str, columns: Sequence[str]) -> pa.Schema:
         missing = [name for name in columns if name not in self.schema.names]

@@ -320,25 +320,3 @@ def test_other_text_is_no_interval(text: str) -> None:
     except OptionError:
         return
     assert found >= 1
-
-
-@pytest.mark.parametrize(
-    ("former", "now"),
-    [
-        (lambda: frame().map_in_arrow(same, DOUBLES), lambda: frame().mapInArrow(same, DOUBLES)),
-        (lambda: frame().map_batches(first), lambda: frame().mapBatches(first)),
-        (
-            lambda: frame().map_with_state(with_state, DOUBLES, DOUBLES),
-            lambda: frame().mapWithState(with_state, DOUBLES, DOUBLES),
-        ),
-    ],
-    ids=["map_in_arrow", "map_batches", "map_with_state"],
-)
-def test_former_name_of_a_function_works_with_a_warning(former: Any, now: Any) -> None:
-    with pytest.warns(DeprecationWarning, match=r"^map_\w+ is called map\w+ now\.$"):
-        assert former().steps == now().steps
-
-
-def test_former_name_of_the_writer_works_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match=r"^write_stream is called writeStream now\.$"):
-        assert frame().write_stream._frame.schema == frame().schema
