@@ -1,7 +1,7 @@
 """Values in JSON, Avro, Protobuf and other formats, as Arrow columns: without Kafka, and with or without Spark.
 
-`decode` and `encode` take arrays, `decode_column` and `encode_column` make functions for `mapInArrow`, `decode_udf` and
-`encode_udf` functions on columns. Each is loaded at its first use.
+`decode` and `encode` take arrays, `decode_udf` and `encode_udf` make functions on columns. Each is loaded at its first
+use.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark_kafka._connector.spark.udfs.values import decode_udf, encode_udf
-    from pyspark_kafka._typed.typed.column_functions import decode_column, encode_column
     from pyspark_kafka._typed.typed.values import decode, encode
 
-__all__ = ["decode", "decode_column", "decode_udf", "encode", "encode_column", "encode_udf"]
+__all__ = ["decode", "decode_udf", "encode", "encode_udf"]
 __dir__ = __all__.copy
 
 _PLACES = {
     "decode": "pyspark_kafka._typed.typed.values",
-    "decode_column": "pyspark_kafka._typed.typed.column_functions",
     "decode_udf": "pyspark_kafka._connector.spark.udfs.values",
     "encode": "pyspark_kafka._typed.typed.values",
-    "encode_column": "pyspark_kafka._typed.typed.column_functions",
     "encode_udf": "pyspark_kafka._connector.spark.udfs.values",
 }
 

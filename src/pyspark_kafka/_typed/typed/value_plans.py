@@ -1,4 +1,4 @@
-"""What the functions for arrays and columns do, planned from their arguments."""
+"""What the functions for arrays and the UDFs do, planned from their arguments."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ def decode(
     errors name these.
 
     Runs on: any process; needs neither Kafka nor Spark. Blocks on the registry, if there is one, and on the compiler of
-    Protobuf, if the schema is the text of a `.proto` file. Each call plans again: for many arrays of the same kind
-    use `decode_column(...)`, which plans once.
+    Protobuf, if the schema is the text of a `.proto` file. Each call plans again: pass many values in one
+    array. `decode_udf` plans once.
 
     Args:
         values: of type binary, large_binary or string. A null value is a null row, and not bad.
@@ -130,7 +130,7 @@ def encode(
 ) -> pa.Array:
     """Return a column as values of a format.
 
-    Runs on: as `decode`. For many arrays of the same kind use `encode_column(...)`.
+    Runs on: as `decode`.
 
     Args:
         column: structs; text or numbers for formats without a schema. A null row is a null value, a tombstone.

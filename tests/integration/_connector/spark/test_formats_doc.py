@@ -18,7 +18,7 @@ def test_the_programs_print_what_the_page_shows(spark: SparkSession, capsys: pyt
     page = _DOC.read_text()
     programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     shown = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-    assert len(programs) == len(shown) == 4
+    assert len(programs) == len(shown) == 3
     names: dict[str, Any] = {"spark": spark}
     for program, expected in zip(programs, shown, strict=True):
         exec(program, names)  # noqa: S102 - our own text

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
@@ -17,7 +18,7 @@ from kit.fakes.schema_registry import SchemaRegistryServer
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.waiting import eventually
-from pyspark_kafka.formats import decode_column
+from pyspark_kafka.formats import decode
 
 pytestmark = pytest.mark.full("Programs of the pages")
 
@@ -109,9 +110,10 @@ def test_difference_from_json_is_as_the_page_says(
 ) -> None:
     texts = spark.createDataFrame([(document,)], "value STRING")
     assert texts.select(sf.from_json("value", columns).cast("string")).collect() == [(theirs,)]
-    decoding = decode_column("value", "json", schema=columns, on_bad="null", corrupt_column="bad")
-    decoded = texts.mapInArrow(decoding, decoding.output_schema(texts.schema))
-    assert decoded.selectExpr("CAST(value AS STRING)", "bad IS NULL").collect() == [(ours, ours is not None)]
+    decoded = decode(pa.array([document]), "json", schema=columns, on_bad="null")
+    rows = spark.createDataFrame(pa.table({"value": decoded.column}))
+    assert rows.selectExpr("CAST(value AS STRING)").collect() == [(ours,)]
+    assert len(decoded.bad) == (ours is None)
 
 
 def headers_of(record: Record) -> dict[str, bytes | None]:

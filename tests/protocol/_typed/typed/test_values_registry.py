@@ -1,4 +1,4 @@
-"""Arrays and columns with the schemas of a registry, decoded and encoded by the public functions."""
+"""Arrays with the schemas of a registry, decoded and encoded by the public functions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 
 from kit.fakes.schema_registry import SchemaRegistryServer
 from kit.pickled import copied
+from pyspark_kafka._typed.typed.value_plans import plan_values
 from pyspark_kafka.errors import RegistryError, SchemaError
-from pyspark_kafka.formats import decode, decode_column, encode, encode_column
+from pyspark_kafka.formats import decode, encode
 
 FIRST = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
 SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "n", "type": "int", "default": 5}]}
@@ -33,14 +34,17 @@ def test_values_of_two_schemas_are_read_as_the_latest(schema_registry: SchemaReg
     assert pinned.column.to_pylist() == [{"id": 1}, None, {"id": 2}]
 
 
-def test_functions_for_columns_ask_the_registry_again_after_pickling(schema_registry: SchemaRegistryServer) -> None:
+def test_plan_of_a_task_asks_the_registry_for_schemas_of_writers(schema_registry: SchemaRegistryServer) -> None:
     options = {"schema.registry.url": schema_registry.url}
     schema_registry.add("orders-value", json.dumps(FIRST))
-    encoding = copied(encode_column("value", "avro", registry=options, subject="orders-value"))
-    (encoded,) = encoding([pa.RecordBatch.from_pydict({"value": COLUMN})])
-    decoding = copied(decode_column("value", "avro", registry=options, subject="orders-value"))
-    (decoded,) = decoding([encoded])
-    assert decoded.column("value").to_pylist() == COLUMN.to_pylist()
+    plan = plan_values(
+        "avro", schema=None, framing=None, message=None, registry=options, subject="orders-value", schema_version=None
+    )
+    schema_registry.add("orders-value", json.dumps(SECOND))
+    wide = pa.array([{"id": 2, "n": 3}], pa.struct([("id", pa.int64()), ("n", pa.int32())]))
+    values = encode(wide, "avro", registry=options, subject="orders-value", schema_version=2)
+    decoded = copied(plan).decoder(is_key=False).decode(values)
+    assert decoded.column.to_pylist() == [{"id": 2}]
 
 
 def test_schemas_that_a_registry_lacks_are_named(schema_registry: SchemaRegistryServer) -> None:

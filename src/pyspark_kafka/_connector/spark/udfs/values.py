@@ -56,7 +56,7 @@ def decode_udf(  # noqa: D417
     ```
 
     Works for batch and streaming DataFrames of any source, on classic Spark and on Spark Connect; this package
-    must be installed where executors run. `decode_column` can name the record in errors, and make dead letters.
+    must be installed where executors run.
 
     Runs on: driver, or the client of Spark Connect, where the schema is looked up, once. The function runs in tasks.
 
