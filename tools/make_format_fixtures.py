@@ -45,7 +45,7 @@ ARTIFACTS = {
 }
 ARTIFACTS["java"] += ARTIFACTS["avro"] + ARTIFACTS["protobuf"] + ARTIFACTS["jackson"]
 GLUE_ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
-CONTENT_ID, GLOBAL_ID = 0x01020304, 0x0102030405060708
+CONTENT_ID = 0x01020304
 TOPIC = "orders"
 
 
@@ -98,23 +98,17 @@ def java_files(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def registry_files(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield what the serializers of Apicurio and of Glue write."""
     schema, rows = json.dumps(cases.AVRO), [avro_json(cases.AVRO, row) for row in cases.AVRO_ROWS]
-    handlers = {
-        "apicurio8": ("io.apicurio.registry.serde.DefaultIdHandler", "globalId", GLOBAL_ID),
-        "confluent": ("io.apicurio.registry.serde.Legacy4ByteIdHandler", "contentId", CONTENT_ID),
-    }
-    for framing, (handler, used, number) in handlers.items():
-        script = {"schema": schema, "rows": rows, "idHandler": handler, "useId": used}
-        values = java(folder, "apicurio", "ApicurioFormats", {**script, "globalId": GLOBAL_ID, "contentId": CONTENT_ID})
-        made = golden(
-            f"Apicurio's AvroKafkaSerializer, {handler.rpartition('.')[2]}",
-            version("apicurio"),
-            "avro",
-            {number: schema},
-            cases.AVRO_ROWS,
-            values,
-            framing=framing,
-        )
-        yield f"apicurio-{framing}-{version('apicurio')}", made
+    values = java(folder, "apicurio", "ApicurioFormats", {"schema": schema, "rows": rows, "contentId": CONTENT_ID})
+    made = golden(
+        "Apicurio's AvroKafkaSerializer, Legacy4ByteIdHandler",
+        version("apicurio"),
+        "avro",
+        {CONTENT_ID: schema},
+        cases.AVRO_ROWS,
+        values,
+        framing="confluent",
+    )
+    yield f"apicurio-confluent-{version('apicurio')}", made
     for compression in ("NONE", "ZLIB"):
         script = {"schema": schema, "rows": rows, "id": GLUE_ID, "compression": compression}
         values = java(folder, "glue", "GlueFormats", script)

@@ -16,7 +16,6 @@ from pyspark_kafka._typed.codecs.protobuf.by_schema import read_message
 from pyspark_kafka._typed.codecs.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka._typed.codecs.schemas import NamedSchema, RegisteredSchema, UnknownSchemaError
 from pyspark_kafka._typed.registry import clients
-from pyspark_kafka._typed.registry.apicurio import ApicurioRegistry
 from pyspark_kafka._typed.registry.confluent import ConfluentRegistry
 from pyspark_kafka._typed.registry.glue import GlueRegistry
 
@@ -28,17 +27,13 @@ if TYPE_CHECKING:
 
 # In no answer that a mutation makes by chance.
 PLANTED = "Pl4nted-S3cret-of-the-fuzzer"
-KINDS = ("confluent", "apicurio2", "apicurio3", "glue")
+KINDS = ("confluent", "glue")
 QUESTIONS = ("schema_by_id", "guid", "latest", "version", "find_id", "incompatibilities", "register")
 STATUSES = (200, 404, 401, 403, 409, 422, 301, 204, 418)
 _LONGEST_ERROR = 3_000
 _MOST_ANSWERS = 30
 _SCHEMA = RegisteredSchema("AVRO", '"long"')
-_URLS = {
-    "confluent": "http://registry.invalid",
-    "apicurio2": "http://registry.invalid/apis/registry/v2",
-    "apicurio3": "http://registry.invalid/apis/registry/v3",
-}
+_URL = "http://registry.invalid"
 _CLIENTS: dict[str, Any] = {}
 
 
@@ -107,10 +102,8 @@ def _client(url: str, answers: _Answers) -> Any:
 def _registry(kind: str, answers: _Answers) -> SchemaRegistry:
     if kind == "glue":
         return GlueRegistry(RegistryOptions(region="eu-west-1", timeout_ms=50), _Glue(answers))
-    options = RegistryOptions(urls=(_URLS[kind],), basic_auth=Secret(f"me:{PLANTED}"), timeout_ms=200)
-    made = ConfluentRegistry(options) if kind == "confluent" else ApicurioRegistry(options)
-    for each in (made, getattr(made, "_compatible", made)):
-        each._access.clients.take = lambda url: (time.monotonic(), _client(url, answers))  # type: ignore[method-assign] # noqa: SLF001
+    made = ConfluentRegistry(RegistryOptions(urls=(_URL,), basic_auth=Secret(f"me:{PLANTED}"), timeout_ms=200))
+    made._access.clients.take = lambda url: (time.monotonic(), _client(url, answers))  # type: ignore[method-assign] # noqa: SLF001
     return made
 
 

@@ -10,7 +10,7 @@ from fuzzing.schema_target import READERS
 from fuzzing.value_targets import FORMATS, FRAMINGS, GLUE_ID, repeated
 from kit.golden_formats import NAMES, GoldenFile
 from kit.protobuf_schema import everything, file_set
-from pyspark_kafka._typed.codecs.wire_format import APICURIO8, CONFLUENT
+from pyspark_kafka._typed.codecs.wire_format import confluent_prefix
 
 _DDL = b"id BIGINT, `a b` STRING NOT NULL, d DECIMAL(10, 2), l ARRAY<STRUCT<x: DOUBLE>>, m MAP<STRING, TIMESTAMP_NTZ>"
 _SPARK_JSON = (
@@ -88,8 +88,7 @@ def _avro() -> list[bytes]:
 def _framings() -> list[bytes]:
     found = []
     heads = {
-        "confluent": CONFLUENT.prefix(1),
-        "apicurio8": APICURIO8.prefix(2),
+        "confluent": confluent_prefix(1),
         "glue": b"\x03\x00" + bytes.fromhex(GLUE_ID.replace("-", "")),
         "confluentHeader": b"",
     }
@@ -141,8 +140,6 @@ def _registry_answers() -> list[bytes]:
         b'"Valid":true,"Compatibility":"NONE","SchemaVersionStatus":"AVAILABLE"}'
     )
     away = b'{"Code":"EntityNotFoundException","Message":"none"}'
-    listed = b'{"artifacts":[{"type":"AVRO"}],"versions":[{"artifactType":"AVRO"}],"globalId":3}'
-    found = b'[{"groupId":"g","artifactId":"a","version":"1","name":"n"}]'
 
     def of(kind: int, question: int, *answers: tuple[int, bytes]) -> bytes:
         parts = [bytes([status]) + struct.pack(">H", len(body)) + body for status, body in answers]
@@ -154,17 +151,8 @@ def _registry_answers() -> list[bytes]:
         for number in range(7)
         for answers in ([(ok, schema)], [(ok, needy), (ok, schema)], [(gone, unknown)], [(ok, fits)], [(ok, ruled)])
     ]
-    apicurio = [
-        of(kind, number, *answers)
-        for kind in (1, 2)
-        for number in (0, 2, 4, 6)
-        for answers in (
-            [(ok, b'"long"'), (ok, listed), (ok, found), (ok, b"{}"), (ok, b"[]")],
-            [(ok, schema), (ok, listed)],
-        )
-    ]
-    of_glue = [of(3, number, *answers) for number in range(7) for answers in ([(ok, glue)], [(gone, away), (ok, glue)])]
-    return [*confluent, *apicurio, *of_glue]
+    of_glue = [of(1, number, *answers) for number in range(7) for answers in ([(ok, glue)], [(gone, away), (ok, glue)])]
+    return [*confluent, *of_glue]
 
 
 VALUE_SEEDS: dict[str, Callable[[], list[bytes]]] = {

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Decode = Callable[[list[bytes | None], list[Any]], DecodedValues | DecodedColumn]
 
-FRAMINGS = ("confluent", "apicurio8", "glue", "confluentHeader")
+FRAMINGS = ("confluent", "glue", "confluentHeader")
 FORMATS = ("string", "avro", "protobuf", "json")
 GLUE_ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 _MAX_VALUES = 8

@@ -1,4 +1,4 @@
-"""The same questions to a real registry, Apicurio's at its two addresses, and to the one of the tests."""
+"""The same questions to a real registry, Apicurio's, and to the one of the tests."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pyspark_kafka._typed.codecs.schemas import NamedSchema, RegisteredSchema, S
 from pyspark_kafka._typed.registry.connect import open_registry
 from pyspark_kafka.errors import RegistryError
 
-FAKE, COMPATIBLE, CORE = "the tests' own", "/apis/ccompat/v7", "/apis/registry/v2"
+FAKE, COMPATIBLE = "the tests' own", "/apis/ccompat/v7"
 PROTO = 'syntax = "proto3"; package {package}; message M {{ int64 x = 1; }}'
 
 
-@pytest.fixture(params=[FAKE, COMPATIBLE, CORE])
+@pytest.fixture(params=[FAKE, COMPATIBLE])
 def registry(request: pytest.FixtureRequest) -> Iterator[SchemaRegistry]:
     if request.param == FAKE:
         with SchemaRegistryServer() as server:
@@ -106,9 +106,8 @@ def test_schema_that_does_not_fit_is_not_registered(apicurio: str, subject: str)
         registry.register(subject, record(name, "x", "y"))
 
 
-@pytest.mark.parametrize("path", [COMPATIBLE, CORE])
-def test_references_come_with_the_schema(apicurio: str, path: str) -> None:
-    registry = open_registry(RegistryOptions(urls=(apicurio + path,)))
+def test_references_come_with_the_schema(apicurio: str) -> None:
+    registry = open_registry(RegistryOptions(urls=(apicurio + COMPATIBLE,)))
     package = unique()
     inner, middle, outer = (f"{package}-{name}" for name in ("inner", "middle", "outer"))
     texts = {
@@ -130,21 +129,7 @@ def test_references_come_with_the_schema(apicurio: str, path: str) -> None:
     assert registry.schema_by_id(found.schema_id).references == expected
 
 
-def test_ids_of_apicurio_are_those_of_the_address(apicurio: str) -> None:
-    """One text in two subjects has one content id, and two global ids."""
-    schema = record(unique(), "x")
-    compatible, core = (open_registry(RegistryOptions(urls=(apicurio + path,))) for path in (COMPATIBLE, CORE))
-    subjects = [f"{unique()}-value" for _ in range(2)]
-    assert len({compatible.register(subject, schema) for subject in subjects}) == 1
-    global_ids = {core.find_id(subject, schema) for subject in subjects}
-    assert len(global_ids) == 2
-    assert {core.schema_by_subject(subject).schema_id for subject in subjects} == global_ids
-    for each in global_ids:
-        assert each is not None
-        assert json.loads(core.schema_by_id(each).text) == json.loads(schema.text)
-
-
-@pytest.mark.parametrize("path", ["", "/apis/ccompat/v99", "/apis/registry/v2/nothing"])
+@pytest.mark.parametrize("path", ["", "/apis/ccompat/v99", "/apis/registry/v2"])
 def test_address_that_is_none_of_an_api_fails_the_task(apicurio: str, path: str) -> None:
     registry = open_registry(RegistryOptions(urls=(apicurio + path,)))
     with pytest.raises(RegistryError) as caught:

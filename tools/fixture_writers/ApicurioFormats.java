@@ -25,7 +25,6 @@ public final class ApicurioFormats {
         JsonNode script = mapper.readTree(System.in);
         String text = script.get("schema").asText();
         ArtifactMetaData found = new ArtifactMetaData();
-        found.setGlobalId(script.get("globalId").asLong());
         found.setContentId(script.get("contentId").asLong());
         found.setGroupId("default");
         found.setId("orders-value");
@@ -51,8 +50,8 @@ public final class ApicurioFormats {
             serializer.configure(
                     Map.of(
                             "apicurio.registry.auto-register", "true",
-                            "apicurio.registry.id-handler", script.get("idHandler").asText(),
-                            "apicurio.registry.use-id", script.get("useId").asText(),
+                            "apicurio.registry.id-handler", "io.apicurio.registry.serde.Legacy4ByteIdHandler",
+                            "apicurio.registry.use-id", "contentId",
                             "apicurio.registry.headers.enabled", "false"),
                     false);
             for (JsonNode row : script.get("rows")) {

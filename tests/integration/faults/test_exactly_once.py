@@ -25,7 +25,7 @@ from kit.fakes.schema_registry import SchemaRegistryServer
 from kit.fixtures.broker import MortalBroker
 from pyspark_kafka import DefaultSource
 from pyspark_kafka._connector.spark.writers import SparkMessage
-from pyspark_kafka._typed.codecs.wire_format import CONFLUENT
+from pyspark_kafka._typed.codecs.wire_format import confluent_prefix
 from pyspark_kafka.testing import EmbeddedKafka
 
 
@@ -111,7 +111,7 @@ def test_typed_values_are_written_once_and_with_one_schema_over_kills(
             for stop in stops[1:]:
                 driver.kill_at(stop)
             assert driver.await_end() == 0, driver.log
-    prefix = CONFLUENT.prefix(schema_id)
+    prefix = confluent_prefix(schema_id)
     outcome = world.outcome()
     texts = {
         partition: [text_of(value.removeprefix(prefix)) for value in values]

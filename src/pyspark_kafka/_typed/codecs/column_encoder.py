@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyspark_kafka._typed.codecs.column_format import WITH_SCHEMA
 from pyspark_kafka._typed.codecs.plain.text import find_bad_text, has_text
-from pyspark_kafka._typed.codecs.wire_format import APICURIO8, CONFLUENT, KEY_HEADER, VALUE_HEADER
+from pyspark_kafka._typed.codecs.wire_format import KEY_HEADER, VALUE_HEADER, confluent_prefix
 from pyspark_kafka.errors import RecordError, SchemaError
 
 if TYPE_CHECKING:
@@ -202,18 +202,13 @@ def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
     from pyspark_kafka._typed.codecs.protobuf.message_index import (  # noqa: PLC0415 - as above
         write_glue_index,
         write_message_index,
-        write_message_name,
     )
 
     descriptor = read_message(column.schema, column.message)
     if column.framing == "glue":
         place = [each.full_name for each in sorted_messages(descriptor.file)].index(descriptor.full_name)
         return ProtobufEncoder(descriptor, column.arrow_type), write_glue_index(place)
-    found = ProtobufEncoder(descriptor, column.arrow_type)
-    if column.framing == "apicurio8" and descriptor.containing_type is None:
-        # Readers of this wire format find a message by its name.
-        return found, write_message_name(descriptor.name)
-    return found, write_message_index(_path(descriptor))
+    return ProtobufEncoder(descriptor, column.arrow_type), write_message_index(_path(descriptor))
 
 
 def _plain_encoder(name: TypedFormat, kind: pa.DataType) -> _ValueEncoder:
@@ -242,17 +237,16 @@ def _frame(column: ColumnFormat, index: bytes) -> tuple[bytes, bytes]:
     if framing == "none":
         return b"", b""
     schema_id = None if column.schema is None else column.schema.schema_id
-    numbers = {"confluent": CONFLUENT, "apicurio8": APICURIO8}
-    if framing in numbers and isinstance(schema_id, int):
-        return numbers[framing].prefix(schema_id) + index, b""
+    if framing == "confluent" and isinstance(schema_id, int):
+        return confluent_prefix(schema_id) + index, b""
     if framing == "confluentHeader" and isinstance(schema_id, int):
         # Readers of headers accept it too, for a registry that does not return the GUID of a schema.
-        return b"", CONFLUENT.prefix(schema_id) + index
+        return b"", confluent_prefix(schema_id) + index
     if framing in ("confluentHeader", "glue") and isinstance(schema_id, str):
         raw = _uuid(schema_id)
         if raw is not None:
             return (_GLUE_MAGIC + raw + index, b"") if framing == "glue" else (b"", _HEADER_MAGIC + raw + index)
-    wanted = "a number" if framing in numbers else "a UUID" if framing == "glue" else "a number or a UUID"
+    wanted = "a number" if framing == "confluent" else "a UUID" if framing == "glue" else "a number or a UUID"
     raise SchemaError(
         f"Wire format {framing} needs {wanted} as the id of the schema, and the schema has "
         f"{'none' if schema_id is None else repr(schema_id)}.",

@@ -24,8 +24,7 @@ class ColumnFormat:
 
     Attributes:
         format: the format.
-        framing: the wire format: `none`, `confluent`, `confluentHeader`, `confluentDual`, `apicurio8`,
-            `glue`.
+        framing: the wire format: `none`, `confluent`, `confluentHeader`, `confluentDual`, `glue`.
         arrow_type: the type of the column, which may have fewer fields than the schema.
         schema: the schema of readers and writers; None for JSON without a schema, which uses `arrow_type`.
         message: the full name of the message, of Protobuf.

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 from pyspark_kafka._typed.codecs.values import Reason
 
 SchemaKind: TypeAlias = Literal["AVRO", "JSON", "PROTOBUF"]
-# A number of Confluent's or Apicurio's registry; a UUID as text, of Glue's and of Confluent's header.
+# A number of a registry with Confluent's API; a UUID as text, of Glue's and of Confluent's header.
 SchemaId: TypeAlias = int | str
 
 

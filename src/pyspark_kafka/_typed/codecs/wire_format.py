@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._typed.codecs.schemas import SchemaId
 
+# Confluent: a zero byte, and the number of the schema, big end first.
+_CONFLUENT_SIZE = 5
 # Glue: a version, how the value is compressed, and the id.
 _GLUE_VERSION = 3
 _PLAIN, _ZLIB = 0, 5
@@ -38,49 +40,25 @@ HEADER_FRAMINGS = frozenset({"confluentHeader", "confluentDual"})
 KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
 
 
-@dataclass(frozen=True, slots=True)
-class Framing:
-    """A magic byte and the number of a schema, big end first, before each value.
+def confluent_prefix(schema_id: int) -> bytes:
+    """Return what Confluent's serializers write before a value, and Apicurio's since version 3.
 
-    Attributes:
-        name: as users set it.
-        width: how many bytes the number has.
+    Raises:
+        SchemaError: the number of the schema has more than 4 bytes.
+
+    Example:
+        >>> confluent_prefix(7).hex()
+        '0000000007'
     """
-
-    name: str
-    width: int
-
-    @property
-    def size(self) -> int:
-        """How many bytes stand before a value."""
-        return 1 + self.width
-
-    def prefix(self, schema_id: int) -> bytes:
-        """Return what stands before a value of a schema.
-
-        Raises:
-            SchemaError: the number of the schema has more bytes than the wire format.
-
-        Example:
-            >>> CONFLUENT.prefix(7).hex()
-            '0000000007'
-        """
-        try:
-            return b"\x00" + schema_id.to_bytes(self.width, "big", signed=True)
-        except OverflowError as error:
-            raise SchemaError(
-                f"Wire format {self.name} has {self.width} bytes for the id of a schema, too few for {schema_id}. "
-                "Nothing was written.",
-                condition="SCHEMA_INVALID",
-                hint="Use a wire format with room for the ids of the registry.",
-                parameters={"framing": self.name, "id": schema_id},
-            ) from error
-
-
-# Confluent's serializers, Apicurio's since version 3; and Apicurio's before.
-CONFLUENT = Framing("confluent", 4)
-APICURIO8 = Framing("apicurio8", 8)
-_NUMBERED = {each.name: each for each in (CONFLUENT, APICURIO8)}
+    try:
+        return b"\x00" + schema_id.to_bytes(4, "big", signed=True)
+    except OverflowError as error:
+        raise SchemaError(
+            f"Wire format confluent has 4 bytes for the id of a schema, too few for {schema_id}. Nothing was written.",
+            condition="SCHEMA_INVALID",
+            hint="Use the id that the registry has for the schema.",
+            parameters={"framing": "confluent", "id": schema_id},
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +100,7 @@ def read_wire_format(
 
     Args:
         values: of type binary or large_binary; nulls have no id and are not bad.
-        framing: `confluent`, `apicurio8`, `glue` or `confluentHeader`.
+        framing: `confluent`, `glue` or `confluentHeader`.
         headers: of the records, as the source has them; `confluentHeader` needs them. The last header of the name
             counts, and a record without one is bad: what its value begins with is not looked at.
         is_key: whether the values are keys, which have a header of their own.
@@ -135,7 +113,7 @@ def read_wire_format(
         return _read_headers(values, headers, KEY_HEADER if is_key else VALUE_HEADER)
     if framing == "glue":
         return _read_glue(values)
-    return _read_numbers(values, _NUMBERED[framing])
+    return _read_numbers(values)
 
 
 def have_id_header(headers: pa.Array, *, is_key: bool) -> Any:
@@ -146,10 +124,10 @@ def have_id_header(headers: pa.Array, *, is_key: bool) -> Any:
     return found
 
 
-def _read_numbers(values: pa.Array, framing: Framing) -> FramedValues:
-    sizes, heads = _heads(values, framing.size)
-    bad = _too_short(values, sizes, framing.size)
-    good = sizes >= framing.size
+def _read_numbers(values: pa.Array) -> FramedValues:
+    sizes, heads = _heads(values, _CONFLUENT_SIZE)
+    bad = _too_short(values, sizes, _CONFLUENT_SIZE)
+    good = sizes >= _CONFLUENT_SIZE
     marked = heads[:, 0] == 0
     if not marked.all():
         bad += [
@@ -158,7 +136,7 @@ def _read_numbers(values: pa.Array, framing: Framing) -> FramedValues:
         ]
         good &= marked
     ids, places = _distinct(heads[:, 1:], good, lambda raw: int.from_bytes(raw, "big", signed=True))
-    return FramedValues(values, framing.size, ids, [b""] * len(ids), places, _in_order(bad), framing.name)
+    return FramedValues(values, _CONFLUENT_SIZE, ids, [b""] * len(ids), places, _in_order(bad), "confluent")
 
 
 def _read_glue(values: pa.Array) -> FramedValues:
@@ -241,7 +219,7 @@ def _read_headers(values: pa.Array, headers: pa.Array, name: str) -> FramedValue
 
 
 def _read_header(raw: bytes) -> tuple[SchemaId, bytes] | BadValue:
-    sizes = {0: CONFLUENT.size, 1: 17}
+    sizes = {0: _CONFLUENT_SIZE, 1: 17}
     if not raw:
         return BadValue(0, Reason.INCOMPLETE_HEADER, "the header with its schema is empty")
     size = sizes.get(raw[0])

@@ -1,8 +1,8 @@
-"""Schema registries: Confluent's API and compatible registries, Apicurio's own for its global ids, AWS Glue's.
+"""Schema registries: Confluent's API and compatible registries, AWS Glue's.
 
 - `connect`: the registry of some options, one for a process.
 - `cached`: each schema looked up once, and the memory of schemas that are missing.
-- `confluent`, `apicurio`, `glue`: the requests, in the words of each API.
+- `confluent`, `glue`: the requests, in the words of each API.
 - `inquiry`, `guard`: one HTTP request with all its attempts, within its time and its size; `clients` lends it the
   clients of confluent-kafka.
 - `backoff`: when a registry is tried again after an outage.

@@ -27,7 +27,7 @@ class SchemaPlace:
 
     name: str
     subject: str
-    version: int | str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,13 @@ def check_schema(schema: Any, question: str, where: str) -> FoundSchema:
     kind, text = getattr(schema, "schema_type", None) or "AVRO", getattr(schema, "schema_str", None)
     if not isinstance(text, str):
         raise answer_invalid(question, where, "it has no schema")
-    kind = check_kind(kind, question, where)
+    if kind not in KINDS:
+        raise answer_invalid(
+            question,
+            where,
+            f"its schema is of the kind {shortened(kind)!r}, and only {', '.join(KINDS)} can be read",
+            hint="Read the column as bytes, or use a schema of one of these kinds.",
+        )
     check_size(len(text), question, where)
     _check_rules(getattr(schema, "rule_set", None), question, where)
     references = []
@@ -58,23 +64,7 @@ def check_schema(schema: Any, question: str, where: str) -> FoundSchema:
         if not (isinstance(place[0], str) and isinstance(place[1], str) and is_number(place[2])):
             raise answer_invalid(question, where, "a reference of its schema has no name, subject or version")
         references.append(SchemaPlace(place[0], place[1], cast("int", place[2])))
-    return FoundSchema(kind, text, tuple(references))
-
-
-def check_kind(kind: object, question: str, where: str) -> SchemaKind:
-    """Return the language of a schema.
-
-    Raises:
-        RegistryError: it is not a language that can be read.
-    """
-    if kind not in KINDS:
-        raise answer_invalid(
-            question,
-            where,
-            f"its schema is of the kind {shortened(kind)!r}, and only {', '.join(KINDS)} can be read",
-            hint="Read the column as bytes, or use a schema of one of these kinds.",
-        )
-    return cast("SchemaKind", kind)
+    return FoundSchema(cast("SchemaKind", kind), text, tuple(references))
 
 
 def check_size(size: int, question: str, where: str) -> None:

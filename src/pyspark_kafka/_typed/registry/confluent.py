@@ -7,7 +7,6 @@ Source: docs.confluent.io, Schema Registry API reference.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -46,7 +45,7 @@ class ConfluentRegistry(SchemaRegistry):
         with self._inquiry() as inquiry:
             if isinstance(schema_id, str):
                 guid = schema_id
-                schema = inquiry.ask(question, lambda client, _: _schema_by_guid(client, guid))
+                schema = inquiry.ask(question, lambda client: _schema_by_guid(client, guid))
                 if schema is None:
                     raise UnknownSchemaError(f"is not in the schema registry {inquiry.where}, which finds none by GUID")
             else:
@@ -57,7 +56,7 @@ class ConfluentRegistry(SchemaRegistry):
                     raise UnknownSchemaError(
                         f"is not in the schema registry {inquiry.where}, whose ids are 0 to {_MAX_ID}"
                     )
-                schema = inquiry.ask(question, lambda client, _: client.get_schema(number))
+                schema = inquiry.ask(question, lambda client: client.get_schema(number))
             found = check_schema(schema, question, inquiry.where)
             return self._whole(inquiry, question, found, schema_id)
 
@@ -65,7 +64,7 @@ class ConfluentRegistry(SchemaRegistry):
         """Return a version of a subject, with its id; None: the latest."""
         question = f"subject '{subject}'" + ("" if version is None else f", version {version}")
         with self._inquiry() as inquiry:
-            answer = inquiry.ask(question, lambda client, _: client.get_version(subject, version or "latest"))
+            answer = inquiry.ask(question, lambda client: client.get_version(subject, version or "latest"))
             where = inquiry.where
             found = check_schema(getattr(answer, "schema", None), question, where)
             schema_id = check_number(getattr(answer, "schema_id", None), "id", question, where)
@@ -74,20 +73,13 @@ class ConfluentRegistry(SchemaRegistry):
 
     def find_id(self, subject: str, schema: RegisteredSchema) -> SchemaId | None:
         """Return the id that a schema has in a subject; None if the subject does not have it, or is none."""
-        found = self.find_version(subject, schema)
-        return None if found is None else found.schema_id
-
-    def find_version(self, subject: str, schema: RegisteredSchema) -> RegisteredSchema | None:
-        """Return a schema with the id and the version that it has in a subject."""
         question = f"the id of a schema in subject '{subject}'"
         with self._inquiry() as inquiry:
             try:
-                answer = inquiry.ask(question, lambda client, _: client.lookup_schema(subject, client_schema(schema)))
+                answer = inquiry.ask(question, lambda client: client.lookup_schema(subject, client_schema(schema)))
             except UnknownSchemaError:
                 return None
-            schema_id = check_number(getattr(answer, "schema_id", None), "id", question, inquiry.where)
-            version = check_number(getattr(answer, "version", None), "version", question, inquiry.where)
-            return replace(schema, schema_id=schema_id, subject=subject, version=version)
+            return check_number(getattr(answer, "schema_id", None), "id", question, inquiry.where)
 
     def incompatibilities(self, subject: str, schema: RegisteredSchema) -> list[str]:
         """Return why a schema may not become the subject's next version; nothing if it may, or it is the first.
@@ -99,11 +91,11 @@ class ConfluentRegistry(SchemaRegistry):
         with self._inquiry() as inquiry:
             try:
                 try:
-                    answer = inquiry.ask(question, lambda client, _: _compatibility(client, subject, schema, ""))
+                    answer = inquiry.ask(question, lambda client: _compatibility(client, subject, schema, ""))
                 except RegistryError as error:
                     if error.condition != "REGISTRY_ANSWER_INVALID":
                         raise
-                    answer = inquiry.ask(question, lambda client, _: _compatibility(client, subject, schema, "/latest"))
+                    answer = inquiry.ask(question, lambda client: _compatibility(client, subject, schema, "/latest"))
             except UnknownSchemaError:
                 return []
             fits = answer.get("is_compatible") if isinstance(answer, dict) else None
@@ -121,7 +113,7 @@ class ConfluentRegistry(SchemaRegistry):
         """Make a schema the subject's next version, and return its id; return its id if it is one already."""
         question = f"a new version of subject '{subject}'"
         with self._inquiry() as inquiry:
-            answer = inquiry.ask(question, lambda client, _: client.register_schema(subject, client_schema(schema)))
+            answer = inquiry.ask(question, lambda client: client.register_schema(subject, client_schema(schema)))
             return check_number(answer, "id", question, inquiry.where)
 
     def _inquiry(self) -> Inquiry:
@@ -143,7 +135,7 @@ class ConfluentRegistry(SchemaRegistry):
             try:
                 # A version that was deleted after it was referred to is still there for schemas that refer to it.
                 answer = inquiry.ask(
-                    asked, lambda client, _: client.get_version(reference.subject, reference.version, deleted=True)
+                    asked, lambda client: client.get_version(reference.subject, reference.version, deleted=True)
                 )
             except UnknownSchemaError as error:
                 raise answer_invalid(asked, inquiry.where, f"that {error}", hint="Register it again.") from error

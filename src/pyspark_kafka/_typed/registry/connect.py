@@ -7,7 +7,6 @@ import threading
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._typed.registry.apicurio import ApicurioRegistry, has_core_address
 from pyspark_kafka._typed.registry.confluent import ConfluentRegistry
 from pyspark_kafka._typed.registry.failures import missing_package
 from pyspark_kafka._typed.registry.glue import GlueRegistry
@@ -66,7 +65,7 @@ def _build(options: RegistryOptions) -> SchemaRegistry:
 
     if not options.urls:
         return CachedRegistry(GlueRegistry(options))
-    return CachedRegistry(ApicurioRegistry(options) if has_core_address(options) else ConfluentRegistry(options))
+    return CachedRegistry(ConfluentRegistry(options))
 
 
 _OPEN = OpenRegistries()
@@ -79,8 +78,7 @@ def open_registry(options: RegistryOptions) -> SchemaRegistry:
     the first question does. Safe to use from threads; do not pickle it.
 
     Args:
-        options: how the registry is reached. Without addresses it is AWS Glue's; addresses that end with
-            /apis/registry/v2 or v3 are of Apicurio's own API, whose ids are global ids; all others have Confluent's.
+        options: how the registry is reached. Without addresses it is AWS Glue's, else one with Confluent's API.
 
     Raises:
         MissingDependencyError: the extra `registry`, or `glue`, is not installed; names it.

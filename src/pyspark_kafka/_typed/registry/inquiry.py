@@ -118,12 +118,12 @@ class Inquiry:
         """The same, without credentials."""
         return shown_url(self.url)
 
-    def ask(self, question: str, request: Callable[[Any, str], _T], *, once: bool = False) -> _T:
+    def ask(self, question: str, request: Callable[[Any], _T], *, once: bool = False) -> _T:
         """Return the result of a request; addresses that do not answer are asked again, in turn, until the deadline.
 
         Args:
             question: what is asked for, for errors: "schema 7".
-            request: makes one request with confluent-kafka's client and the address.
+            request: makes one request with confluent-kafka's client.
             once: whether each address is asked once only.
 
         Raises:
@@ -185,7 +185,7 @@ class Inquiry:
             time.sleep(pause_s)
         return self._guard.left_s() > 0
 
-    def _attempt(self, question: str, request: Callable[[Any, str], _T]) -> _T:
+    def _attempt(self, question: str, request: Callable[[Any], _T]) -> _T:
         # Not in a hook of the request: failures there are judged as failures of the registry.
         token = None if self._options.bearer_token is None else _token(self._options.bearer_token)
         url = self._urls[0]
@@ -193,7 +193,7 @@ class Inquiry:
         self._guard.watch(rest_of(client).session, token)
         failure: Exception
         try:
-            found = request(client, url)
+            found = request(client)
         except Exception as error:  # noqa: BLE001 - the client passes on errors of its libraries, and of nonsense
             failure = self._judge(question, error)
         else:

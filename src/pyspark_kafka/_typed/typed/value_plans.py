@@ -127,8 +127,8 @@ def plan_encoding(
     check_format(value_format)
     if framing in ("confluentHeader", "confluentDual"):
         raise not_valid("framing", framing, "one that stands before values, as 'confluent'; the sink writes headers")
-    if framing not in (None, "none", "confluent", "apicurio8", "glue"):
-        raise not_valid("framing", framing, "'none', 'confluent', 'apicurio8' or 'glue'")
+    if framing not in (None, "none", "confluent", "glue"):
+        raise not_valid("framing", framing, "'none', 'confluent' or 'glue'")
     reached = _registry_options(registry) if registry is not None else None
     found = None
     if value_format in WITH_SCHEMA:

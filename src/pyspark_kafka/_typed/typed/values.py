@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._typed.codecs.values import BadValue
 
 ValueFormat: TypeAlias = TypedFormat
-Framing: TypeAlias = Literal["none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue"]
+Framing: TypeAlias = Literal["none", "confluent", "confluentHeader", "confluentDual", "glue"]
 OpenParts: TypeAlias = Literal["error", "text"]
 OnBad: TypeAlias = Literal["raise", "null"]
 

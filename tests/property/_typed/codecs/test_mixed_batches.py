@@ -19,7 +19,7 @@ from pyspark_kafka._typed.codecs.column_decoder import ColumnDecoder
 from pyspark_kafka._typed.codecs.column_format import ColumnFormat
 from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
 from pyspark_kafka._typed.codecs.values import Reason
-from pyspark_kafka._typed.codecs.wire_format import CONFLUENT
+from pyspark_kafka._typed.codecs.wire_format import confluent_prefix
 from pyspark_kafka.errors import SchemaError
 
 
@@ -59,7 +59,7 @@ def test_a_value_in_a_mixed_batch_is_read_as_it_is_alone(data: st.DataObject) ->
             expected.append(None)
             ids.append(None)
         elif isinstance(number, str):
-            bad = {"short": b"\0\0\0\0", "magic": b"\x01\0\0\0\7", "unknown": CONFLUENT.prefix(8)}[number]
+            bad = {"short": b"\0\0\0\0", "magic": b"\x01\0\0\0\7", "unknown": confluent_prefix(8)}[number]
             values.append(bad)
             expected.append("bad")
             ids.append("8" if number == "unknown" else None)
@@ -67,7 +67,7 @@ def test_a_value_in_a_mixed_batch_is_read_as_it_is_alone(data: st.DataObject) ->
             value = encoded(writers[number], data.draw(values_of(writers[number])))
             if data.draw(st.integers(0, 4)) == 0:
                 value = value[: data.draw(st.integers(0, len(value)))] + data.draw(st.binary(max_size=2))
-            values.append(CONFLUENT.prefix(number) + value)
+            values.append(confluent_prefix(number) + value)
             expected.append(alone(writers[number], reader, value))
             ids.append(str(number))
     column = ColumnFormat("avro", "confluent", kind, RegisteredSchema("AVRO", json.dumps(reader)))

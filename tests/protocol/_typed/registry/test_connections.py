@@ -19,7 +19,6 @@ import pytest
 from kit.fakes.schema_registry import RegistryAnswer, SchemaRegistryServer
 from pyspark_kafka._client.options import RegistryOptions, Secret
 from pyspark_kafka._typed.registry import clients, inquiry
-from pyspark_kafka._typed.registry.apicurio import ApicurioRegistry
 from pyspark_kafka._typed.registry.confluent import ConfluentRegistry
 from pyspark_kafka._typed.registry.guard import Guard
 from pyspark_kafka.errors import OptionError, RegistryError
@@ -318,28 +317,6 @@ def test_headers_that_do_not_end_are_cut() -> None:
         stopped.set()
         thread.join()
     assert "no answer within 700 ms" in error.message
-
-
-@pytest.mark.parametrize(
-    ("answer", "condition"),
-    [
-        (RegistryAnswer(404, {"name": "ArtifactNotFoundException", "message": "no"}), ""),
-        (RegistryAnswer(404, {"name": "NotFoundException", "message": "no"}), "REGISTRY_ANSWER_INVALID"),
-        (RegistryAnswer(404, b"not here"), "REGISTRY_ANSWER_INVALID"),
-        (RegistryAnswer(401, b"who?"), "REGISTRY_REFUSED"),
-        (RegistryAnswer(200, b"\xff\xff"), "REGISTRY_ANSWER_INVALID"),
-        (RegistryAnswer(200, b" " * (17 << 20)), "REGISTRY_ANSWER_INVALID"),
-    ],
-)
-def test_faults_of_apicurios_own_api_are_told_apart(
-    schema_registry: SchemaRegistryServer, answer: RegistryAnswer, condition: str
-) -> None:
-    schema_registry.next_answers([answer])
-    registry = ApicurioRegistry(RegistryOptions(urls=(f"{schema_registry.url}/apis/registry/v2",), timeout_ms=5_000))
-    with pytest.raises((RegistryError, LookupError)) as caught:
-        registry.schema_by_id(1)
-    assert getattr(caught.value, "condition", "") == condition
-    assert [each.path for each in schema_registry.requests] == ["/apis/registry/v2/ids/globalIds/1"]
 
 
 def test_time_of_a_question_begins_when_the_library_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

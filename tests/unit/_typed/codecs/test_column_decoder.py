@@ -23,7 +23,7 @@ from pyspark_kafka._typed.codecs.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka._typed.codecs.protobuf.message_index import write_message_index
 from pyspark_kafka._typed.codecs.schemas import NamedSchema, RegisteredSchema, SchemaId, UnknownSchemaError
 from pyspark_kafka._typed.codecs.values import BadValue, Reason
-from pyspark_kafka._typed.codecs.wire_format import APICURIO8, CONFLUENT, Framing
+from pyspark_kafka._typed.codecs.wire_format import confluent_prefix
 from pyspark_kafka.errors import RegistryError, SchemaError, SetupError
 
 
@@ -212,7 +212,7 @@ WANTED = pa.struct([("s", pa.string()), ("i", pa.int32())])
 
 def message(schema_id: int, path: tuple[int, ...] = (1,), **fields: Any) -> bytes:
     text: bytes = everything()[1](**fields).SerializeToString()
-    return CONFLUENT.prefix(schema_id) + write_message_index(path) + text
+    return confluent_prefix(schema_id) + write_message_index(path) + text
 
 
 def test_protobuf_is_read_by_numbers_of_the_readers_message() -> None:
@@ -222,7 +222,7 @@ def test_protobuf_is_read_by_numbers_of_the_readers_message() -> None:
     registry = Registry({1: PROTO, 2: proto(newer)})
     decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", WANTED, PROTO, MESSAGE), registry)
     found = decode(
-        decoder, message(1, i=1), None, message(2, i=2, s="x") + b"\x98\x06\x01", CONFLUENT.prefix(1) + b"\2\2"
+        decoder, message(1, i=1), None, message(2, i=2, s="x") + b"\x98\x06\x01", confluent_prefix(1) + b"\2\2"
     )
     assert found.bad == []
     assert found.column.to_pylist() == [{"s": "", "i": 1}, None, {"s": "x", "i": 2}, {"s": "", "i": 0}]
@@ -244,8 +244,8 @@ def test_values_of_another_message_are_bad() -> None:
         message(2),
         message(3),
         message(4),
-        CONFLUENT.prefix(1),
-        CONFLUENT.prefix(1) + b"\x7e",
+        confluent_prefix(1),
+        confluent_prefix(1) + b"\x7e",
         message(1) + b"\x08",
     ]
     found = decode(decoder, *values)
@@ -270,18 +270,17 @@ def test_protobuf_without_a_registry_is_a_message_of_the_readers_file() -> None:
     decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", WANTED, PROTO, MESSAGE), None)
     found = decode(decoder, message(7, i=1), message(8, (0,)))
     assert (found.column.to_pylist(), [each.row for each in found.bad]) == ([{"s": "", "i": 1}, None], [1])
-    first = ColumnDecoder(ColumnFormat("protobuf", "apicurio8", pa.struct([("x", pa.float64())]), PROTO), None)
-    assert decode(first, bytes(9) + b"\0").column.to_pylist() == [{"x": 0.0}]
+    first = ColumnDecoder(ColumnFormat("protobuf", "confluent", pa.struct([("x", pa.float64())]), PROTO), None)
+    assert decode(first, bytes(5) + b"\0").column.to_pylist() == [{"x": 0.0}]
     bare = ColumnDecoder(ColumnFormat("protobuf", "none", WANTED, PROTO, MESSAGE), None)
     assert decode(bare, message(1, i=3)[7:], None).column.to_pylist() == [{"s": "", "i": 3}, None]
 
 
-@pytest.mark.parametrize("framing", [CONFLUENT, APICURIO8])
-def test_protobuf_may_have_the_name_of_its_message_as_apicurio_writes_it(framing: Framing) -> None:
-    decoder = ColumnDecoder(ColumnFormat("protobuf", framing.name, WANTED, PROTO, MESSAGE), Registry({1: PROTO}))
-    named = framing.prefix(1) + b"\x0c\x0a\x0aEverything"
-    other = framing.prefix(1) + b"\x07\x0a\x05Other"
-    indexed = framing.prefix(1) + write_message_index((1,))
+def test_protobuf_may_have_the_name_of_its_message_as_apicurio_writes_it() -> None:
+    decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", WANTED, PROTO, MESSAGE), Registry({1: PROTO}))
+    named = confluent_prefix(1) + b"\x0c\x0a\x0aEverything"
+    other = confluent_prefix(1) + b"\x07\x0a\x05Other"
+    indexed = confluent_prefix(1) + write_message_index((1,))
     both = [{"s": "", "i": 1}, {"s": "", "i": 2}]
     found = decode(decoder, named + b"\x08\x01", named + b"\x08\x02")
     assert (found.column.to_pylist(), found.bad) == (both, [])
@@ -307,7 +306,7 @@ def test_protobuf_behind_a_map_is_found_with_either_count_of_indexes() -> None:
     schema = proto(files)
     kind = pa.struct([("x", pa.int32())])
     decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", kind, schema, "kit.Outer.B"), Registry({1: schema}))
-    java, python, unknown = (CONFLUENT.prefix(1) + write_message_index((2, at)) + b"\x08\x05" for at in (1, 2, 3))
+    java, python, unknown = (confluent_prefix(1) + write_message_index((2, at)) + b"\x08\x05" for at in (1, 2, 3))
     found = decode(decoder, java, python, unknown)
     assert found.column.to_pylist() == [{"x": 5}, {"x": 5}, None]
     # What Java names is what counts.
@@ -334,12 +333,12 @@ def test_protobuf_indexes_of_former_serializers_are_bad_by_their_name() -> None:
     raw = b"\1\1" + everything()[1](i=1).SerializeToString()
     expected = "the indexes of its message are varints without zig-zag, as confluent-kafka for Python writes them up to"
     decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", WANTED, PROTO, MESSAGE), Registry({1: PROTO}))
-    found = decode(decoder, message(1, i=1), CONFLUENT.prefix(1) + raw)
+    found = decode(decoder, message(1, i=1), confluent_prefix(1) + raw)
     assert found.column.to_pylist() == [{"s": "", "i": 1}, None]
     assert [(each.row, each.reason.value) for each in found.bad] == [(1, "DECODE_FAILED")]
     assert found.bad[0].message.startswith(expected)
     decoder = ColumnDecoder(ColumnFormat("protobuf", "confluentHeader", WANTED, PROTO, MESSAGE), Registry({1: PROTO}))
-    header = [{"key": "__value_schema_id", "value": CONFLUENT.prefix(1) + b"\1\1"}]
+    header = [{"key": "__value_schema_id", "value": confluent_prefix(1) + b"\1\1"}]
     found = decoder.decode(pa.array([b""], pa.binary()), pa.array([header]))
     assert [(each.row, each.reason.value) for each in found.bad] == [(0, "DECODE_FAILED")]
     assert found.bad[0].message.startswith(expected)
@@ -358,7 +357,7 @@ def test_protobuf_without_an_index_in_the_header_is_bad_whatever_the_others_have
 def test_ids_and_messages_that_were_made_up_take_time_in_proportion(framing: str) -> None:
     count = 3000
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    before = [CONFLUENT.prefix(number) + b"\2" + bytes([2 * (number % 60)]) for number in range(count)]
+    before = [confluent_prefix(number) + b"\2" + bytes([2 * (number % 60)]) for number in range(count)]
     values: list[bytes] = [b"\x08\1"] * count
     headers = None
     if framing == "confluent":
@@ -383,8 +382,8 @@ def test_ids_and_messages_that_were_made_up_take_time_in_proportion(framing: str
 
 def test_indexes_that_were_made_up_spoil_no_good_message() -> None:
     decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", WANTED, PROTO, MESSAGE), Registry({1: PROTO}))
-    made_up = [CONFLUENT.prefix(1) + write_message_index((number, 0)) for number in range(100, 300)]
-    found = decode(decoder, *made_up, CONFLUENT.prefix(1) + b"\2\2\x08\1")
+    made_up = [confluent_prefix(1) + write_message_index((number, 0)) for number in range(100, 300)]
+    found = decode(decoder, *made_up, confluent_prefix(1) + b"\2\2\x08\1")
     assert [each.row for each in found.bad] == list(range(200))
     assert {each.message for each in found.bad} == {"its schema 1 has no such message as the value names"}
 
@@ -429,7 +428,7 @@ def test_protobuf_of_other_types_is_read_if_every_value_fits(
     ]
     wanted = ProtobufDecoder(protobuf.read_message(schemas[1], None)).arrow_type
     decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", wanted, schemas[1]), Registry({1: schemas[0]}))
-    found = decode(decoder, CONFLUENT.prefix(1) + b"\0" + written)
+    found = decode(decoder, confluent_prefix(1) + b"\0" + written)
     if read is not None:
         assert (found.column.to_pylist(), found.bad) == ([{"f": read}], [])
     else:
@@ -447,7 +446,7 @@ def test_no_values_are_no_rows() -> None:
         ColumnFormat("string", "confluent", pa.string()),
         ColumnFormat("json", "glue", AB),
         ColumnFormat("avro", "confluent", AB, READER),
-        ColumnFormat("protobuf", "apicurio8", WANTED, PROTO, MESSAGE),
+        ColumnFormat("protobuf", "confluent", WANTED, PROTO, MESSAGE),
     ):
         found = decode(ColumnDecoder(column, Registry({})))
         assert (len(found.column), found.bad) == (0, [])
@@ -484,7 +483,7 @@ def test_ids_of_a_topic_in_migration_are_those_of_the_header_else_of_the_prefix(
     schema, wanted, text, index = (
         (READER, AB, b"\2\2\2x", b"") if kind == "avro" else (PROTO, pa.struct([("i", pa.int32())]), b"\x08\1", b"\2\2")
     )
-    before = CONFLUENT.prefix(1) + index
+    before = confluent_prefix(1) + index
     in_header = [{"key": "__value_schema_id", "value": before}]
     rows = [in_header, [], in_header, None, [{"key": "__value_schema_id", "value": b"?"}], []]
     values = [text, before + text, None, before + text, before + text, b"\1"]
@@ -512,10 +511,10 @@ def test_a_newer_schema_of_a_writer_is_a_warning_once(caplog: pytest.LogCaptureF
     registry = Registry({6: READER, 7: READER, 9: newer})
     decoder = ColumnDecoder(ColumnFormat("avro", "confluent", AB, reader), registry)
     for _ in range(2):
-        decode(decoder, *(CONFLUENT.prefix(number) + b"\2\2x\2" for number in (9, 6, 7, 10)))
+        decode(decoder, *(confluent_prefix(number) + b"\2\2x\2" for number in (9, 6, 7, 10)))
     (line,) = [each.getMessage() for each in caplog.records]
     assert line.startswith("Values have schema 9, which is newer than schema 7, version 3 of subject 'orders-value'")
     caplog.clear()
     # Of a schema that the user gave, nothing is known to be newer.
-    decode(ColumnDecoder(ColumnFormat("avro", "confluent", AB, READER), registry), CONFLUENT.prefix(9) + b"\2\2x\2")
+    decode(ColumnDecoder(ColumnFormat("avro", "confluent", AB, READER), registry), confluent_prefix(9) + b"\2\2x\2")
     assert caplog.records == []

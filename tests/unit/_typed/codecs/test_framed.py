@@ -11,7 +11,7 @@ from pyspark_kafka._typed.codecs.avro.schema import parse_schema
 from pyspark_kafka._typed.codecs.framed import MAX_UNKNOWN, MAX_UNKNOWN_S, decode_framed, find_schemas
 from pyspark_kafka._typed.codecs.schemas import SchemaId, UnknownSchemaError
 from pyspark_kafka._typed.codecs.values import BadValue, DecodedValues, Reason
-from pyspark_kafka._typed.codecs.wire_format import CONFLUENT, read_wire_format
+from pyspark_kafka._typed.codecs.wire_format import confluent_prefix, read_wire_format
 
 READER = parse_schema('"long"')
 WRITERS = {1: "long", 2: "int"}
@@ -31,7 +31,7 @@ class Registry:
 
 
 def value(schema_id: int, number: int) -> bytes:
-    return CONFLUENT.prefix(schema_id) + bytes([2 * number])
+    return confluent_prefix(schema_id) + bytes([2 * number])
 
 
 def decode(values: list[bytes | None], registry: Registry) -> DecodedValues:

@@ -17,7 +17,7 @@ from pyspark_kafka._typed.codecs.column_decoder import ColumnDecoder, DecodedCol
 from pyspark_kafka._typed.codecs.column_format import ColumnFormat
 from pyspark_kafka._typed.codecs.parts import concat_parts
 from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
-from pyspark_kafka._typed.codecs.wire_format import CONFLUENT
+from pyspark_kafka._typed.codecs.wire_format import confluent_prefix
 from pyspark_kafka._typed.codecs.zigzag import put_zigzag
 from pyspark_kafka.errors import RecordError
 
@@ -61,7 +61,7 @@ FAULTS: dict[str, list[bytes]] = {
 
 
 def framed(value: bytes) -> bytes:
-    return CONFLUENT.prefix(1) + value
+    return confluent_prefix(1) + value
 
 
 def expected(name: str, number: int) -> Any:

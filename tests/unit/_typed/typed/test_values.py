@@ -100,8 +100,6 @@ def test_an_id_stands_before_values_if_it_is_given() -> None:
     assert decoded.column.to_pylist() == [{"id": 1}, None, {"id": 2}]
     assert decoded.schema_ids is not None
     assert decoded.schema_ids.to_pylist() == ["7", None, "7"]
-    wide = encode(COLUMN, "json", schema_id=7, framing="apicurio8")
-    assert wide[2].as_py() == b"\x00" * 8 + b"\x07" + b'{"id":2}'
 
 
 def test_a_bad_value_is_an_error_or_a_null_row_that_is_named() -> None:

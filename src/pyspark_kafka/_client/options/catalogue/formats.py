@@ -13,7 +13,7 @@ from pyspark_kafka._client.options.catalogue.parity import OURS
 from pyspark_kafka._client.options.parse import scalars
 
 FORMATS = ("binary", "string", "uuid", "short", "integer", "long", "float", "double", "json", "avro", "protobuf")
-FRAMINGS = ("none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue")
+FRAMINGS = ("none", "confluent", "confluentHeader", "confluentDual", "glue")
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 
 _version_number = scalars.whole_number(1, scalars.INT32_MAX, "a version")
@@ -48,8 +48,7 @@ def _of_side(side: str) -> Iterator[Option]:
         f"The wire format: what precedes each {side}. `confluent`: a zero byte and the schema id in 4 bytes, and with "
         "Protobuf the index or name of the message. `confluentHeader`: nothing, the id is in a header. "
         "`confluentDual`, of a read: as `confluentHeader` for records with the header, else as `confluent`. "
-        "`apicurio8`: a zero byte and the id in 8 bytes, and with Protobuf the name or index of the message. `glue`: "
-        "the header of AWS Glue. The wire format is never guessed from the bytes.",
+        "`glue`: the header of AWS Glue. The wire format is never guessed from the bytes.",
         parse=scalars.words(*FRAMINGS),
         kind=", ".join(f"`{name}`" for name in FRAMINGS),
         default_doc="`confluent` with `schema.registry.url`, `glue` with `schema.registry.region`, else `none`",

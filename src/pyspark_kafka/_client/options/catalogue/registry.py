@@ -24,9 +24,8 @@ REGISTRY_OPTIONS: tuple[Option, ...] = (
         "schema.registry.url",
         "The address of a schema registry with Confluent's API (also Redpanda, Karapace, Apicurio at "
         "`/apis/ccompat/v7`); several addresses of one registry are separated by commas, and tried in turn. "
-        "With an address of Apicurio that ends with `/apis/registry/v2` or `/v3` ids are its global ids, which its "
-        "serializers write in 8 bytes; elsewhere they are content ids. Proxies of the environment (`https_proxy`) are "
-        "used. Credentials in it are used like `schema.registry.basic.auth.user.info`, and not shown.",
+        "Proxies of the environment (`https_proxy`) are used. Credentials in it are used like "
+        "`schema.registry.basic.auth.user.info`, and not shown.",
         parse=registry.registry_addresses,
         kind="http or https URLs",
         default_doc="no registry",

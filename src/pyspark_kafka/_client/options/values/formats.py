@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 FormatName: TypeAlias = Literal[
     "binary", "string", "uuid", "short", "integer", "long", "float", "double", "json", "avro", "protobuf"
 ]
-FramingName: TypeAlias = Literal["none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue"]
+FramingName: TypeAlias = Literal["none", "confluent", "confluentHeader", "confluentDual", "glue"]
 OpenParts: TypeAlias = Literal["error", "text"]
 CorruptMode: TypeAlias = Literal["FAILFAST", "PERMISSIVE", "DROPMALFORMED"]
 

@@ -102,17 +102,6 @@ def read_message_name(value: bytes, start: int) -> tuple[str, int] | None:
     return value[start + 3 : end].decode("ascii"), end
 
 
-def write_message_name(name: str) -> bytes:
-    r"""Return a name, as `read_message_name` reads it.
-
-    Example:
-        >>> write_message_name("Order")
-        b'\x07\n\x05Order'
-    """
-    reference = b"\x0a" + write_glue_index(len(name)) + name.encode()
-    return write_glue_index(len(reference)) + reference
-
-
 def read_glue_index(value: bytes, start: int) -> tuple[int, int]:
     """Return the place of the message, as `descriptors.sorted_messages` has them, and where the value begins.
 

@@ -17,7 +17,7 @@ from pyspark_kafka._typed.codecs.protobuf.by_schema import MessageDecoder
 from pyspark_kafka._typed.codecs.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka._typed.codecs.protobuf.encoding import ProtobufEncoder
 from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
-from pyspark_kafka._typed.codecs.wire_format import CONFLUENT, read_wire_format
+from pyspark_kafka._typed.codecs.wire_format import confluent_prefix, read_wire_format
 
 DESCRIPTOR, MESSAGE = everything()
 DECODER = ProtobufDecoder(DESCRIPTOR)
@@ -116,7 +116,7 @@ def test_a_schema_that_fits_the_readers_makes_no_value_bad(data: st.DataObject) 
     schema = RegisteredSchema("PROTOBUF", base64.b64encode(file_set(file)).decode(), schema_id=1)
     decoder = MessageDecoder(reader, ProtobufDecoder(reader).arrow_type, KnownSchemas([schema]))
     framed = read_wire_format(
-        pa.array([CONFLUENT.prefix(1) + b"\0" + each for each in texts], pa.binary()), "confluent"
+        pa.array([confluent_prefix(1) + b"\0" + each for each in texts], pa.binary()), "confluent"
     )
     found = decoder.decode(framed)
     assert found.bad == []

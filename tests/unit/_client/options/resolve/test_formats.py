@@ -88,7 +88,7 @@ def test_two_places_of_an_id_are_for_reads_only() -> None:
     assert "a write has one place for it" in str(error)
 
 
-@pytest.mark.parametrize("framing", ["none", "confluentHeader", "confluentDual", "apicurio8"])
+@pytest.mark.parametrize("framing", ["none", "confluentHeader", "confluentDual"])
 def test_the_framing_is_the_given_one(framing: str) -> None:
     typed = read(valueFormat="json", valueFraming=framing.upper(), **URL)
     assert typed is not None
