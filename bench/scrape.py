@@ -1,16 +1,15 @@
 """Measure what figures for Prometheus cost: a scrape of many partitions, and the batches of a query beside scrapes.
 
-Goals: a scrape of 1,000 partitions in under 50 ms, by HTTP, with the files of 20 processes; no effect on the time of a
-batch beyond 1 %. For the second, one exactly-once query from Kafka to Kafka runs on, and blocks of its micro-batches
-with figures (a listener, a scrape a second, counters of its processes in files) alternate with blocks without. The
-interval is that of the groups of four blocks in turn (without, with, with, without).
+Goals: a scrape of 1,000 partitions in under 50 ms, by HTTP; no effect on the time of a batch beyond 1 %. For the
+second, one exactly-once query from Kafka to Kafka runs on, and blocks of its micro-batches with figures (a listener, a
+scrape a second) alternate with blocks without. The interval is that of the groups of four blocks in turn (without,
+with, with, without).
 Run: python bench/scrape.py [--blocks N]
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import statistics
 import sys
@@ -25,7 +24,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from goals import Figure
-from pyspark import SparkFiles
 from pyspark.sql.streaming.listener import QueryProgressEvent
 from rich.console import Console
 from rich.table import Table
@@ -33,7 +31,6 @@ from session import OURS, start_spark
 from topics import fill_topic
 
 from pyspark_kafka import metrics
-from pyspark_kafka._connector.spark.processes.counter_files import FOLDER, to_lines
 from pyspark_kafka._ops.metrics.listener import STORE, MetricsListener
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
 
 _GOAL_MS, _GOAL_PERCENT = 50.0, 1.0
 _SCRAPES = 60
-_PROCESSES = 20
 _SOURCE, _TARGET = "scrape-source", "scrape-target"
 _PER_BATCH = 200
 _PER_BLOCK = 12
@@ -99,11 +95,6 @@ def scrapes(spark: SparkSession, partitions: int) -> Figure:
     listener.onQueryProgress(event)
     took_ms = (time.perf_counter() - began) * 1000
     endpoint = metrics.prometheus(spark, 0)
-    folder = Path(SparkFiles.getRootDirectory()) / FOLDER
-    for number in range(_PROCESSES):
-        values = {"retries": 1, "clients_idle": 1, "producers_idle": 1}
-        content = {"pid": os.getpid(), "started": None, "role": "task", "values": values}
-        (folder / f"bench-{number}.json").write_bytes(to_lines(content))
     times: list[float] = []
     size = 0
     for _ in range(_SCRAPES):
@@ -112,8 +103,6 @@ def scrapes(spark: SparkSession, partitions: int) -> Figure:
         times.append((time.perf_counter() - began) * 1000)
     endpoint.stop()
     STORE.terminate(str(event.progress.id), str(event.progress.runId))
-    for path in folder.glob("bench-*"):
-        path.unlink()
     median, slow = statistics.median(times), sorted(times)[int(0.95 * len(times))]
     return Figure(
         f"scrape of {partitions:,} partitions",
@@ -138,14 +127,11 @@ class Figures:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._folder = Path(SparkFiles.getRootDirectory()) / FOLDER
         self._off = threading.Event()
         self._thread: threading.Thread | None = None
 
     def on(self) -> None:
         """Listen, serve, and scrape once a second."""
-        if self._folder.with_suffix(".off").is_dir():
-            self._folder.with_suffix(".off").rename(self._folder)
         endpoint = metrics.prometheus(self._spark, 0)
         self._off.clear()
 
@@ -164,7 +150,6 @@ class Figures:
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
-            self._folder.rename(self._folder.with_suffix(".off"))
 
 
 def durations_ms(query: StreamingQuery, after: int, batches: int) -> tuple[list[float], int]:

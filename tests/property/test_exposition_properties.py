@@ -54,7 +54,7 @@ def test_exposition_parses_and_has_each_series_once(given_queries: list[QueryMet
     for each in given_queries:
         store.put(each)
     registry = prometheus_client.CollectorRegistry()
-    registry.register(KafkaCollector(Exporter(max_partitions, store, dict)))
+    registry.register(KafkaCollector(Exporter(max_partitions, store)))
     text = prometheus_client.generate_latest(registry).decode()
     found = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     series = [(sample.name, tuple(sorted(sample.labels.items()))) for sample in found]

@@ -1,8 +1,7 @@
 """What this process has met at the brokers and in records, as numbers: retries, outages, bad records and more.
 
-Modules count where they log or retry; `_ops/metrics/` shows the numbers of this process and, on a local Spark or on
-the machine of the driver, the numbers of other processes. Counting costs a microsecond, and nothing in it waits or
-fails.
+Modules count where they log or retry, in every process; `_ops/metrics/` shows the numbers of the program's process.
+Counting costs a microsecond, and nothing in it waits or fails.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_left
-from collections.abc import Callable
 
 # Numbers that only grow.
 RETRIES = "retries"
@@ -26,46 +24,30 @@ OUTAGES_ACTIVE = "outages_active"
 CLIENTS_IDLE, CLIENTS_LENT = "clients_idle", "clients_lent"
 PRODUCERS_IDLE, PRODUCERS_LENT = "producers_idle", "producers_lent"
 
-GAUGES = frozenset({OUTAGES_ACTIVE, CLIENTS_IDLE, CLIENTS_LENT, PRODUCERS_IDLE, PRODUCERS_LENT})
-"""The names of the numbers that can also fall."""
-
 TRANSACTION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Upper bounds, inclusive, of the histogram of transactions, in seconds; above them is one more."""
 
 
 class Counters:
-    """Numbers by name. Safe to use from several threads; a forked child begins at 0.
-
-    Attributes:
-        version: grows with each change, so that who copies the numbers sees whether there is anything to copy.
-        publish: copies the numbers to where others read them; called by those who have just counted something that
-            should be seen soon, also in the middle of a long wait. Does nothing by default.
-    """
+    """Numbers by name. Safe to use from several threads; a forked child begins at 0."""
 
     def __init__(self) -> None:
-        self.publish: Callable[[], None] = _nowhere
         self.reset()
 
     def reset(self) -> None:
         """Begin at 0, in a forked child: what its parent has counted is the parent's."""
         self._lock = threading.Lock()
         self._values: dict[str, float] = {}
-        self.version = 0
 
     def add(self, name: str, amount: float = 1) -> None:
-        """Add to a number; also a negative amount, to one of `GAUGES`."""
-        if not amount:
-            return
+        """Add to a number; also a negative amount, to a number of this moment."""
         with self._lock:
             self._values[name] = self._values.get(name, 0) + amount
-            self.version += 1
 
     def set(self, name: str, value: float) -> None:
-        """Set one of `GAUGES`."""
+        """Set a number of this moment."""
         with self._lock:
-            if self._values.get(name) != value:
-                self._values[name] = value
-                self.version += 1
+            self._values[name] = value
 
     def transaction(self, seconds: float) -> None:
         """Count a transaction that was committed, and how long it took."""
@@ -81,10 +63,6 @@ class Counters:
 def transaction_bucket(index: int) -> str:
     """Return the name of the number of transactions of a bucket of `TRANSACTION_BUCKETS`; not cumulative."""
     return f"transactions_{index}"
-
-
-def _nowhere() -> None:
-    """Publish nothing."""
 
 
 COUNTERS = Counters()

@@ -18,17 +18,6 @@ def test_numbers_are_added_and_copied() -> None:
     assert made.values() == {counters.RETRIES: 4.5}
 
 
-def test_version_grows_only_if_something_changes() -> None:
-    made = Counters()
-    made.set(counters.CLIENTS_IDLE, 2)
-    before = made.version
-    made.set(counters.CLIENTS_IDLE, 2)
-    made.add(counters.RETRIES, 0)
-    assert made.version == before
-    made.set(counters.CLIENTS_IDLE, 1)
-    assert made.version > before
-
-
 @pytest.mark.parametrize(("seconds", "bucket"), [(0.0, 0), (0.005, 0), (0.0051, 1), (60.0, 12), (60.1, 13)])
 def test_a_bound_belongs_to_its_bucket(seconds: float, bucket: int) -> None:
     made = Counters()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark.sql.datasource import DataSourceStreamReader
 
 from pyspark_kafka._connector.spark.compat import ADMISSION_BASES, from_spark_limit, has_read_limits, to_spark_limit
-from pyspark_kafka._connector.spark.processes.process_log import spark_step
 from pyspark_kafka._connector.spark.processes.stop_signal import stop_at_sigterm
 from pyspark_kafka._connector.spark.readers import SparkPartition, checked, read_partition
 from pyspark_kafka.connector.engine.available_now import admission_control_of
@@ -130,10 +129,9 @@ class StreamReaderAdapter(DataSourceStreamReader, *ADMISSION_BASES):  # type: ig
             self._planned.stop()
 
     def _end_after(self, start: Offset, limit: ReadLimit) -> Offset:
-        with spark_step(None):
-            end = self._control.latestOffset(start, limit)
-            check_not_backwards(end, start, self._stream, "latestOffset", "Nothing was read.")
-            return end
+        end = self._control.latestOffset(start, limit)
+        check_not_backwards(end, start, self._stream, "latestOffset", "Nothing was read.")
+        return end
 
     def _offset(self, nested: dict[str, Any]) -> Offset:
         return self._stream.deserializeOffset(json.dumps(nested))

@@ -1,21 +1,16 @@
-"""What a forked child has of its parent: no wait, no file of counters, no connection."""
+"""What a forked child has of its parent: no wait, no connection."""
 
 from __future__ import annotations
 
 import os
 import threading
-from pathlib import Path
-
-import pytest
 
 from kit.fakes.schema_registry import RegistryAnswer, SchemaRegistryServer
 from kit.waiting import PATIENCE_S
-from pyspark_kafka._base.counters import RETRIES, Counters
 from pyspark_kafka._client.client.tls import contexts
 from pyspark_kafka._client.client.waiting import stalls
 from pyspark_kafka._client.client.waiting.stalls import Contact, Stall
 from pyspark_kafka._client.options import RegistryOptions
-from pyspark_kafka._connector.spark.processes.counter_files import CounterFile, CounterFiles, ProcessTotals
 from pyspark_kafka._typed.registry.connect import open_registry
 
 LONG = '"long"'
@@ -36,25 +31,6 @@ def test_forked_child_gets_a_tls_context_while_the_parent_builds_one() -> None:
         if child == 0:
             os._exit(1 if contexts._CONTEXTS._lock.locked() else 0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_forked_child_has_a_file_of_its_own(worker_root: Path) -> None:
-    files, counters = CounterFiles(str(worker_root)), Counters()
-    file = CounterFile(counters)
-    counters.add(RETRIES, 2)
-    file.write()
-    child = os.fork()
-    if not child:
-        counters.reset()
-        counters.add(RETRIES, 5)
-        file.write()
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 7})}
-    counters.add(RETRIES)
-    file.write()
-    assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 8})}
 
 
 def test_forked_child_asks_with_connections_of_its_own(schema_registry: SchemaRegistryServer) -> None:

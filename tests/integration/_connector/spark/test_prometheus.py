@@ -200,51 +200,6 @@ def test_scrape_has_the_latencies_of_a_continuous_query(
     eventually(lambda: now().get("pyspark_kafka_query_up") == {"": 0})
 
 
-def counted(url: str, name: str, **labels: str) -> float:
-    """Return a value that is not of a query; 0 if it is not there."""
-    return next(
-        (
-            sample.value
-            for family in text_string_to_metric_families(scraped(url))
-            for sample in family.samples
-            if sample.name == name and labels.items() <= sample.labels.items()
-        ),
-        0.0,
-    )
-
-
-def test_scrape_has_what_tasks_and_commits_have_counted_in_their_processes(
-    spark: SparkSession,
-    bootstrap_servers: str,
-    make_topic: TopicMaker,
-    tmp_path: Path,
-    endpoint: metrics.PrometheusEndpoint,
-) -> None:
-    source, target = make_topic(), make_topic()
-    values = [b'{"n": 1}', b"no JSON", b'{"n": 2}', b"neither"]
-    produce(bootstrap_servers, source, [Record(None, value, 0) for value in values])
-    dropped = ("pyspark_kafka_dropped_records_total", {"process": "task"})
-    committed = ("pyspark_kafka_transaction_duration_seconds_count", {"process": "driver"})
-    before = counted(endpoint.url, dropped[0], **dropped[1]), counted(endpoint.url, committed[0], **committed[1])
-    rows = (
-        spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-        .options(subscribe=source, startingOffsets="earliest", valueFormat="json", valueSchema="n INT")
-        .options(mode="DROPMALFORMED").load().selectExpr("CAST(value.n AS STRING) AS value")
-    )  # fmt: skip
-    query = (
-        rows.writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-        .options(topic=target, deliveryGuarantee="exactly_once", checkpointLocation=str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True).start()
-    )  # fmt: skip
-    query.awaitTermination()
-    # Each process has written before Spark knew that its step was done.
-    assert counted(endpoint.url, dropped[0], **dropped[1]) >= before[0] + 2
-    assert counted(endpoint.url, "pyspark_kafka_bad_records_total", process="task") >= before[0] + 2
-    assert counted(endpoint.url, committed[0], **committed[1]) >= before[1] + 1
-    assert counted(endpoint.url, "pyspark_kafka_processes", process="task") >= 1
-    assert counted(endpoint.url, "pyspark_kafka_pool_clients", process="task", state="idle") >= 1
-
-
 _CONNECT = """
 import sys
 import urllib.request
@@ -277,5 +232,3 @@ def test_scrape_is_that_of_the_client_on_spark_connect(
     said, _ = run_logging_program(_CONNECT, connect_url, bootstrap_servers, topic, str(tmp_path), place=tmp_path)
     assert 'pyspark_kafka_source_partitions{query="orders"' in said
     assert "pyspark_kafka_query_up{" in said
-    # Their processes are the server's.
-    assert 'process="task"' not in said

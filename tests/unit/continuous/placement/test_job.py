@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from pyspark import TaskContext
 
-from pyspark_kafka._base.counters import COUNTERS
 from pyspark_kafka._connector.spark.processes import process_log
 from pyspark_kafka.continuous.placement import job
 
@@ -17,7 +16,6 @@ from pyspark_kafka.continuous.placement import job
 @pytest.fixture
 def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(process_log, "_query_id", "")
-    monkeypatch.setattr(COUNTERS, "publish", COUNTERS.publish)
     monkeypatch.setattr(process_log, "stand_in", lambda: None)
     context: Any = SimpleNamespace(partitionId=lambda: 1, taskAttemptId=lambda: 12)
     TaskContext._setTaskContext(context)

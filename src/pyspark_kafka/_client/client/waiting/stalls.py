@@ -318,7 +318,6 @@ class StallMonitor:
                     self._counters.add(OUTAGE_SECONDS, stall.waited_s if begun else since)
         self._looked_at = now
         self._counters.set(OUTAGES_ACTIVE, active)
-        self._counters.publish()
 
     def _due(self, stall: Stall) -> bool:
         if stall.warned_at is None:

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
-from pyspark_kafka._base.counters import COUNTERS
-from pyspark_kafka._connector.spark.processes.counter_files import write_counters
 from pyspark_kafka._connector.spark.processes.gc_freeze import freeze_gc
 from pyspark_kafka.errors import printable
 
@@ -113,8 +111,7 @@ def stand_in(name: str = _PACKAGE) -> StandInHandler:
 def log_as_spark(where: str = "", query_id: str = "") -> None:
     """Make this process write its log lines as Spark does from now on, if nothing else is configured.
 
-    Its counters are published from now on, too. Called first by whatever Spark calls: readers, writers, planning. It
-    costs next to nothing when it is called again.
+    Called first by whatever Spark calls: readers, writers, planning. It costs next to nothing when it is called again.
 
     Runs on: executor, and the Python processes that Spark starts on the driver; never the user's own program.
 
@@ -125,33 +122,29 @@ def log_as_spark(where: str = "", query_id: str = "") -> None:
     global _where, _query_id  # noqa: PLW0603 - of this process
     _query_id = query_id
     _where = where if len(where) <= _MAX_WHERE else f"{where[:_MAX_WHERE]}…"
-    COUNTERS.publish = write_counters
     stand_in()
 
 
 @contextmanager
-def spark_step(where: str | None = "", *, query_id: str = "", freeze: bool = False) -> Iterator[None]:
-    """Log a step as Spark does, and publish what it counts.
+def spark_step(where: str = "", *, query_id: str = "", freeze: bool = False) -> Iterator[None]:
+    """Log a step as Spark does.
 
-    The order is a rule. The log comes first: no line of the step is without its place, and counters are published from
-    then on. Then garbage is frozen, before the step has any of its own. Counters come last, also after an error: the
-    end of a step counts too, and the process may have no other step for long.
+    The order is a rule. The log comes first: no line of the step is without its place. Then garbage is frozen, before
+    the step has any of its own.
 
     Runs on: executor, and the Python processes that Spark starts on the driver.
 
     Args:
-        where: as in `log_as_spark`; None: as in the step before.
+        where: as in `log_as_spark`.
         query_id: of a continuous query; the step after it may be of another query.
         freeze: whether garbage collections leave out what is alive now (`freeze_gc`).
     """
-    if where is not None:
-        log_as_spark(where, query_id)
+    log_as_spark(where, query_id)
     if freeze:
         freeze_gc()
     try:
         yield
     finally:
-        COUNTERS.publish()
         if query_id:
             log_as_spark()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka._ops.metrics.export.exporter import PROCESSES
 from pyspark_kafka._ops.metrics.export.families import Histogram, Kind
 from pyspark_kafka._ops.metrics.listener import listen
 from pyspark_kafka.errors import MissingDependencyError
@@ -106,7 +105,6 @@ def observe(session: SparkSession, exporter: Exporter, meter_provider: Any = Non
             parameters={"package": "opentelemetry-api"},
         ) from error
     listen(session)
-    PROCESSES.join(session)
     provider = api.get_meter_provider() if meter_provider is None else meter_provider
     with _LOCK:
         if id(provider) not in _SHOWN:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka._ops.metrics.export.exporter import PROCESSES
 from pyspark_kafka._ops.metrics.export.families import Family, Histogram, Kind
 from pyspark_kafka._ops.metrics.listener import listen
 from pyspark_kafka.errors import MissingDependencyError, SetupError
@@ -100,7 +99,6 @@ def serve(
     """Show the figures to Prometheus; see `pyspark_kafka.metrics.prometheus`."""
     client = _client_library()
     listen(session)
-    PROCESSES.join(session)
     if port is None and registry is None:
         registry = client.REGISTRY
     key = (address, port, None if registry is None else id(registry))

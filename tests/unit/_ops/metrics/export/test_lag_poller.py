@@ -188,7 +188,7 @@ def test_wrong_options_are_refused_before_anything_is_shown(store: MetricsStore)
 
 
 def test_head_room_is_absent_without_options_of_a_connection(store: MetricsStore) -> None:
-    assert "pyspark_kafka_headroom_seconds" not in {each.name for each in Exporter(store=store, totals=dict).now()}
-    figures = Exporter(store=store, totals=dict, connection=CONNECTION)
+    assert "pyspark_kafka_headroom_seconds" not in {each.name for each in Exporter(store=store).now()}
+    figures = Exporter(store=store, connection=CONNECTION)
     assert "pyspark_kafka_headroom_seconds" in {each.name for each in figures.known()}
     figures.stop()

@@ -12,9 +12,8 @@ from opentelemetry.sdk.metrics.export import Gauge, InMemoryMetricReader, Sum
 
 from kit.listened_session import StandInSession
 from pyspark_kafka import metrics
-from pyspark_kafka._base.counters import CLIENTS_IDLE, PRODUCERS_LENT, RETRIES, TRANSACTION_SECONDS
+from pyspark_kafka._base.counters import RETRIES, Counters
 from pyspark_kafka._base.model import TopicPartition
-from pyspark_kafka._connector.spark.processes.counter_files import ProcessTotals
 from pyspark_kafka._ops.metrics.export.exporter import Exporter
 from pyspark_kafka._ops.metrics.export.families import Family, Kind
 from pyspark_kafka._ops.metrics.export.otel import instrument_name, observe
@@ -67,12 +66,10 @@ def test_each_collection_has_the_figures_of_its_moment(
 ) -> None:
     store = MetricsStore()
     store.put(batch())
-
-    def totals() -> dict[str, ProcessTotals]:
-        return {"task": ProcessTotals(2, {RETRIES: 7, CLIENTS_IDLE: 1, PRODUCERS_LENT: 1, TRANSACTION_SECONDS: 0.5})}
-
-    shown = observe(session, Exporter(store=store, totals=totals), provider)
-    assert observe(session, Exporter(store=store, totals=totals), provider) is shown
+    counted = Counters()
+    counted.add(RETRIES, 7)
+    shown = observe(session, Exporter(store=store, counted=counted), provider)
+    assert observe(session, Exporter(store=store, counted=counted), provider) is shown
     first = collected(reader)
     behind = first["pyspark_kafka.records_behind"]
     assert isinstance(behind.data, Gauge)
@@ -95,9 +92,9 @@ def test_each_collection_has_the_figures_of_its_moment(
     assert second["pyspark_kafka.batch_duration"].unit == "s"
     assert [each.value for each in second["pyspark_kafka.batch_duration"].data.data_points] == [pytest.approx(0.4)]
     # Every figure has come, none beside them.
-    assert second.keys() == {instrument_name(each) for each in Exporter(store=store, totals=totals).known()}
+    assert second.keys() == {instrument_name(each) for each in Exporter(store=store, counted=counted).known()}
     (retries,) = second["pyspark_kafka.retries"].data.data_points
-    assert (retries.value, dict(retries.attributes or {})) == (7, {"process": "task"})
+    assert (retries.value, dict(retries.attributes or {})) == (7, {})
     shown.stop()
     shown.stop()
     assert collected(reader) == {}

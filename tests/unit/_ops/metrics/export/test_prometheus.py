@@ -35,7 +35,7 @@ def registry() -> prometheus_client.CollectorRegistry:
 def exposed(store: MetricsStore) -> tuple[str, dict[str, dict[tuple[str, ...], float]]]:
     """Return the exposition, and its samples by name and by the values of their labels."""
     registry = prometheus_client.CollectorRegistry()
-    registry.register(KafkaCollector(Exporter(store=store, totals=dict)))
+    registry.register(KafkaCollector(Exporter(store=store)))
     text = prometheus_client.generate_latest(registry).decode()
     found: dict[str, dict[tuple[str, ...], float]] = {}
     for family in text_string_to_metric_families(text):
@@ -139,5 +139,5 @@ def test_url_of_an_endpoint_can_be_opened(address: str, url: str) -> None:
     class Server:
         server_port = 9404
 
-    collector = KafkaCollector(Exporter(store=MetricsStore(), totals=dict))
+    collector = KafkaCollector(Exporter(store=MetricsStore()))
     assert PrometheusEndpoint(collector, None, Server(), address).url == url
