@@ -26,7 +26,6 @@ from pyspark_kafka._connector.planning.continuous import (
 from pyspark_kafka._connector.planning.data_loss import (
     DataLoss,
     DataLossKind,
-    count_lost,
     data_loss_error,
     deleted_topic,
     past_loss_error,
@@ -46,7 +45,6 @@ __all__ = [
     "Plan",
     "byte_limit",
     "check_available_now",
-    "count_lost",
     "data_loss_error",
     "deleted_topic",
     "end_plan",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import MAX_LISTED, DataLossError, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark_kafka._base.model import TopicPartition
 
@@ -51,13 +51,6 @@ class DataLoss:
     group_id: str | None = None
     is_there: bool | None = None
     is_same_topic: bool = False
-
-    @property
-    def offsets(self) -> int:
-        """The number of lost offsets; 1 if it is unknown."""
-        if self.expected_offset is None or self.found_offset is None:
-            return 1
-        return max(1, abs(self.found_offset - self.expected_offset))
 
     def describe(self) -> str:
         """Return the loss of the partition as a sentence without its full stop."""
@@ -203,11 +196,6 @@ def _causes(findings: Sequence[DataLoss]) -> str:
     elif back:
         reasons.append("the topic may have been recreated, or the start offset of the first batch is too high")
     return f"Some data may have been lost because it is not in Kafka any more: {'; or '.join(reasons)}"
-
-
-def count_lost(findings: Iterable[DataLoss]) -> int:
-    """Return the number of offsets in a plan's findings; 1 for each partition with an unknown number."""
-    return sum(finding.offsets for finding in findings)
 
 
 def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLossError:

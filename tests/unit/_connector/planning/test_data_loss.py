@@ -8,7 +8,6 @@ from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._connector.planning import (
     DataLoss,
     DataLossKind,
-    count_lost,
     data_loss_error,
 )
 
@@ -114,13 +113,3 @@ def test_a_long_list_of_partitions_is_cut_and_counted() -> None:
     assert "orders-19:" in str(error)
     assert "orders-20:" not in str(error)
     assert "; and 20 more partitions. " in str(error)
-
-
-def test_offsets_of_a_loss_are_those_between_what_was_expected_and_found_or_one() -> None:
-    gone = DataLoss(DataLossKind.PARTITIONS_DELETED, P[0], 120)
-    unknown = DataLoss(DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS, P[1])
-    late = DataLoss(DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO, P[2], 0, 20)
-    back = DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, P[3], 120, 20)
-    assert [finding.offsets for finding in (gone, unknown, late, back)] == [1, 1, 20, 100]
-    assert count_lost([gone, unknown, late, back]) == 122
-    assert count_lost([]) == 0

@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._base.counters import COUNTERS
 from pyspark_kafka._client.client.produce.producer import Producer
 from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka._client.client.transactions.inspection import TransactionState, describe_transaction
@@ -187,7 +186,6 @@ class Publisher:
                     self._give_up(transaction)
                     return
                 self._id.end(transaction, commit=True)
-                COUNTERS.transaction(time.monotonic() - began)
             except (TransactionInDoubtError, TransactionLostError, DeliveryError) as error:
                 if isinstance(error, DeliveryError) and error.condition not in ENDED:
                     self._give_up(transaction)

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._base.counters import COUNTERS
 from pyspark_kafka._base.offsets import KafkaSourceOffset
 from pyspark_kafka._client.client.cluster.pool import borrow_client
 from pyspark_kafka._client.client.produce.producer import Producer
@@ -100,7 +99,6 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         self._renewed_at = clock()
         # Whether the brokers may know of the transaction; and whether it can be given up without asking further.
         self._is_open = False
-        self._opened_at = 0.0
         self._is_sound = True
         self._told = (0, 0)
         # The partitions that the transaction has records in: each gets a marker at its end.
@@ -143,7 +141,6 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
                 )
             if self._is_open:
                 self._transaction = self._id.end(self._transaction, commit=True)
-                COUNTERS.transaction(self._clock() - self._opened_at)
                 self._is_open = False
                 # One more for the positions: all positions of a group are in one partition.
                 self._markers = len(self._written) + bool(moved)
@@ -195,8 +192,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         self._resources.close()
 
     def _open(self) -> None:
-        if not self._is_open:
-            self._is_open, self._opened_at = True, self._clock()
+        self._is_open = True
 
     def _send(self, batches: Iterable[EncodedBatch]) -> None:
         if self._transaction.identity.generation is Generation.V1:

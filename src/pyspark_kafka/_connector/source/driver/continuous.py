@@ -22,7 +22,6 @@ from pyspark_kafka._base.offsets import KafkaSourceOffset
 from pyspark_kafka._client.client.cluster.pool import learned_servers
 from pyspark_kafka._client.client.waiting.retry import Backoff, attempts
 from pyspark_kafka._connector.planning import (
-    count_lost,
     data_loss_error,
     end_plan,
     lag_metrics,
@@ -180,7 +179,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
             group_id=self._options.group_id,
         )
         if plan.findings:
-            self._losses.raise_or_warn(data_loss_error(plan.findings), count_lost(plan.findings))
+            self._losses.raise_or_warn(data_loss_error(plan.findings))
         starts, ends = plan.starts, self._ends_of(plan.starts, started, assignment)
         if ends is not None:
             starts = ends.starts
@@ -313,7 +312,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         }
         plan = end_plan(starts, known, same)
         if plan.findings:
-            self._losses.raise_or_warn(data_loss_error(plan.findings), count_lost(plan.findings))
+            self._losses.raise_or_warn(data_loss_error(plan.findings))
         return plan
 
     def _fetch_assignment(self, position: Mapping[TopicPartition, int]) -> Assignment:

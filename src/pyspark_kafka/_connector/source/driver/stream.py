@@ -47,8 +47,8 @@ class KafkaStream:
         clock: monotonic seconds.
 
     Attributes:
-        is_continuous: whether the stream plans tasks without an end. The others plan micro-batches, which count deleted
-            topics and may commit their ends to the checkpoint.
+        is_continuous: whether the stream plans tasks without an end. The others plan micro-batches, and may commit
+            their ends to the checkpoint.
     """
 
     is_continuous = False
@@ -75,8 +75,7 @@ class KafkaStream:
         elif location is not None:
             files = CheckpointFiles(location)
         self._watch = TopicWatch(files, directory)
-        # The micro-batch that follows the loss of a topic has an end without it, and its plan counts that.
-        self._losses = TopicLosses(options, self._offset_reader, self._watch, clock, counts_deleted=self.is_continuous)
+        self._losses = TopicLosses(options, self._offset_reader, self._watch, clock)
         self._starting = StartingPosition(options, self._offset_reader, self._watch, files, directory)
         self._finished = FinishedBatches.from_options(options, None if self.is_continuous else files, clock)
 

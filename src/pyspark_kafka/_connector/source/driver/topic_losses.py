@@ -10,12 +10,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_kafka._base.counters import COUNTERS, LOST_OFFSETS
 from pyspark_kafka._base.offsets import KafkaSourceOffset
 from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._connector.planning import (
     DataLossKind,
-    count_lost,
     data_loss_error,
     deleted_topic,
     find_lost_beginnings,
@@ -60,7 +58,6 @@ class TopicLosses:
         offset_reader: looks up topics and offsets.
         watch: the ids of the topics that the query has read.
         clock: monotonic seconds.
-        counts_deleted: whether a look-up counts the partitions of topics that were deleted; a plan may count them.
     """
 
     def __init__(
@@ -69,10 +66,7 @@ class TopicLosses:
         offset_reader: KafkaOffsetReader,
         watch: TopicWatch,
         clock: Callable[[], float] = time.monotonic,
-        *,
-        counts_deleted: bool = True,
     ) -> None:
-        self._counts_deleted = counts_deleted
         self._fail_on_data_loss = options.fail_on_data_loss
         # An attempt of a look-up may take the first, an outage the second.
         self._timeout_ms = max(options.connection.api_timeout_ms, options.outage_timeout_ms)
@@ -85,19 +79,13 @@ class TopicLosses:
         # The new ids of recreated topics that were reported.
         self._reported: Mapping[str, str] = {}
 
-    def raise_or_warn(self, error: DataLossError, offsets: int) -> None:
-        """Raise an error about lost data; log it as a warning, and count it, if `failOnDataLoss` is false.
-
-        Args:
-            error: the loss.
-            offsets: the number of lost offsets; 1 for a partition with an unknown number; 0 if a plan will count them.
-        """
+    def raise_or_warn(self, error: DataLossError) -> None:
+        """Raise an error about lost data; log it as a warning if `failOnDataLoss` is false."""
         if self._fail_on_data_loss:
             # Without the error of the look-up as its cause: a reader needs the hint of this error first.
             raise error from None
         # Without its hint, which is to set failOnDataLoss.
         _LOG.warning("[%s] %s The query continues, because 'failOnDataLoss' is false.", error.condition, error.message)
-        COUNTERS.add(LOST_OFFSETS, offsets)
 
     def fetch_latest_offsets(
         self, known: Mapping[TopicPartition, int]
@@ -170,7 +158,7 @@ class TopicLosses:
             past = self._past(findings, start)
             if past:
                 raise past_loss_error(past, *place())
-        self.raise_or_warn(data_loss_error(findings), count_lost(findings))
+        self.raise_or_warn(data_loss_error(findings))
 
     def _looked_up(self, findings: Sequence[DataLoss]) -> list[DataLoss]:
         """Return losses with what the cluster says about them; as they are if it says nothing within a short time."""
@@ -223,8 +211,7 @@ class TopicLosses:
                 topic = error.parameters.get("topic", "")
                 if error.condition != "UNKNOWN_TOPIC" or topic not in _topics(position):
                     raise
-                lost = sum(tp.topic == topic for tp in position) if self._counts_deleted else 0
-                self.raise_or_warn(deleted_topic(topic, position), lost)
+                self.raise_or_warn(deleted_topic(topic, position))
                 deadline = deadline or Deadline(self._timeout_ms, clock=self._clock)
                 deadline.check("A look-up that leaves out deleted topics", error)
                 self._offset_reader.leave_out_missing(topic)
@@ -311,7 +298,7 @@ class TopicLosses:
         found = {topic: topic_ids[topic] for topic in recreated}
         # A recreated topic without records is found again at each trigger: one warning.
         if self._fail_on_data_loss or found != self._reported:
-            self.raise_or_warn(self._watch.error(recreated, topic_ids), len(recreated))
+            self.raise_or_warn(self._watch.error(recreated, topic_ids))
         self._reported = found
 
 

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark_kafka._base.counters import BAD_RECORDS, COUNTERS, DROPPED_RECORDS
 from pyspark_kafka._typed.codecs.values import Reason
 from pyspark_kafka.errors import RecordError
 
@@ -118,7 +117,6 @@ class BadRecords:
         """
         self.records += rows
         if bad:
-            COUNTERS.add(BAD_RECORDS, 1 if self._mode == "FAILFAST" else len(bad))
             if self._mode == "FAILFAST":
                 raise self._refused(topic_partition, bad[0], offset_of(bad[0].row))
             self.bad += len(bad)
@@ -126,7 +124,6 @@ class BadRecords:
             self._note(self._first, topic_partition, bad, offset_of)
             if self._mode == "DROPMALFORMED":
                 self._unlogged += len(bad)
-                COUNTERS.add(DROPPED_RECORDS, len(bad))
                 self._note(self._unlogged_first, topic_partition, bad, offset_of)
         if self.records >= _MIN_JUDGED:
             self.judge()

@@ -6,7 +6,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._base.counters import COUNTERS, LOST_OFFSETS
 from pyspark_kafka._base.model import NO_END
 from pyspark_kafka._client.client.fetch.errors import (
     LogTruncatedError,
@@ -82,7 +81,6 @@ def resume_or_raise(
     fail_on_data_loss: bool,
     open_start: bool = False,
     leaves_recreated: bool = False,
-    is_counted: bool = True,
 ) -> int:
     """Return the position after a tolerated loss, which is logged; or raise.
 
@@ -96,7 +94,6 @@ def resume_or_raise(
         open_start: whether nothing was read yet of a range that starts at the log's first offset; a later first offset
             is not a loss then.
         leaves_recreated: whether a recreated topic is left to a later batch, so that no record is read twice.
-        is_counted: whether a tolerated loss counts in the metrics of a query.
 
     Raises:
         DataLossError: the loss is not tolerated, or the topic was recreated before anything was read from its open
@@ -108,8 +105,6 @@ def resume_or_raise(
     if isinstance(error, LogTruncatedError):
         if fail_on_data_loss:
             raise error
-        if is_counted:
-            COUNTERS.add(LOST_OFFSETS, _count_lost(error, offset_range))
         if leaves_recreated and isinstance(error, TopicRecreatedError):
             _LOG.warning(
                 "[%s] %s Nothing of the recreated topic is read here, because 'failOnDataLoss' is false; the next "
@@ -130,7 +125,7 @@ def resume_or_raise(
         return error.requested_offset
     lost_from, end = error.requested_offset, offset_range.end_offset
     if end >= NO_END and error.log_start_offset <= lost_from:
-        return _return_or_raise(error, offset_range, fail_on_data_loss=fail_on_data_loss, is_counted=is_counted)
+        return _return_or_raise(error, offset_range, fail_on_data_loss=fail_on_data_loss)
     if open_start and error.log_start_offset > lost_from:
         return min(error.log_start_offset, end)
     resume = min(error.log_start_offset, end) if error.log_start_offset > lost_from else end
@@ -144,26 +139,15 @@ def resume_or_raise(
     )
     parameters = {"range": offset_range, "lost_from": lost_from, "resume": resume}
     return _tolerate_or_raise(
-        error,
         message,
         hint=f"{_MOVE} Or accept every loss: set failOnDataLoss to false to continue after the gap.",
         parameters=parameters,
         resume=resume,
         fail_on_data_loss=fail_on_data_loss,
-        is_counted=is_counted,
     )
 
 
-def _count_lost(error: LogTruncatedError, offset_range: OffsetRange) -> int:
-    """Return the number of offsets that a read skips because their log was deleted or cut; 1 if it is unknown."""
-    if not isinstance(error, (TopicRecreatedError, TopicDeletedError)):
-        return max(1, error.requested_offset - error.truncated_to)
-    return 1 if offset_range.end_offset >= NO_END else max(1, offset_range.end_offset - error.requested_offset)
-
-
-def _return_or_raise(
-    error: OffsetOutOfRangeError, offset_range: OffsetRange, *, fail_on_data_loss: bool, is_counted: bool
-) -> int:
+def _return_or_raise(error: OffsetOutOfRangeError, offset_range: OffsetRange, *, fail_on_data_loss: bool) -> int:
     """Return the end of a log that ends before the position of a range without an end, or raise."""
     position, end = error.requested_offset, error.log_end_offset
     message = (
@@ -173,25 +157,21 @@ def _return_or_raise(
     )
     parameters = {"range": offset_range, "lost_from": end, "resume": end}
     return _tolerate_or_raise(
-        error,
         message,
         hint=f"{_MOVE} Or accept every loss: set failOnDataLoss to false to continue where the log ends.",
         parameters=parameters,
         resume=end,
         fail_on_data_loss=fail_on_data_loss,
-        is_counted=is_counted,
     )
 
 
 def _tolerate_or_raise(
-    error: OffsetOutOfRangeError,
     message: str,
     *,
     hint: str,
     parameters: Mapping[str, object],
     resume: int,
     fail_on_data_loss: bool,
-    is_counted: bool,
 ) -> int:
     """Return the position after a tolerated loss, and log it; or raise."""
     if fail_on_data_loss:
@@ -200,9 +180,6 @@ def _tolerate_or_raise(
             message, condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE", hint=hint, parameters=parameters
         ) from None
     _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, resume)
-    if is_counted:
-        # If a log ends before the position, the number is unknown.
-        COUNTERS.add(LOST_OFFSETS, max(1, resume - error.requested_offset))
     return resume
 
 
@@ -225,8 +202,6 @@ def leave_deleted(topic_partition: TopicPartition, *, fail_on_data_loss: bool) -
             parameters={"topic": topic_partition.topic, "partition": topic_partition.partition},
         ) from None
     _LOG.warning("[%s] %s The read continues without it, because 'failOnDataLoss' is false.", condition, message)
-    # Its ends were not looked up.
-    COUNTERS.add(LOST_OFFSETS)
 
 
 def _for_log(error: ConnectorError) -> tuple[str, str]:

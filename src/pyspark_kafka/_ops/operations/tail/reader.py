@@ -132,8 +132,7 @@ class TailReader:
         except LOSSES as error:
             lost = error.offset_range
             where = lost.topic_partition
-            # Not a loss of a query: it must not cause an alert.
-            position = resume_or_raise(error, lost, fail_on_data_loss=False, leaves_recreated=True, is_counted=False)
+            position = resume_or_raise(error, lost, fail_on_data_loss=False, leaves_recreated=True)
             self._fetcher.resume(where, position)
             self._move(where, position)
             return

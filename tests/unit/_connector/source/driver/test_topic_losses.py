@@ -7,11 +7,8 @@ import logging
 import pytest
 
 from kit.fakes.clock import Clock
-from pyspark_kafka._base.counters import LOST_OFFSETS, Counters
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.options import ConnectionOptions, StreamReadOptions, Subscription
-from pyspark_kafka._connector.planning import deleted_topic
-from pyspark_kafka._connector.source.driver import topic_losses
 from pyspark_kafka._connector.source.driver.offset_reader import KafkaOffsetReader
 from pyspark_kafka._connector.source.driver.topic_losses import TopicLosses
 from pyspark_kafka._connector.source.driver.topic_watch import TopicWatch
@@ -90,50 +87,3 @@ def test_topics_that_come_and_go_end_a_look_up_at_its_deadline(outage_timeout_ms
         f"{allowed_s * 1000} ms ({(looks - 1) * 7000} ms elapsed). Last failure: [UNKNOWN_TOPIC] Topic 't'"
     )
     assert looks == 1 + -(-allowed_s // 7)
-
-
-@pytest.fixture
-def counters(monkeypatch: pytest.MonkeyPatch) -> Counters:
-    found = Counters()
-    monkeypatch.setattr(topic_losses, "COUNTERS", found)
-    return found
-
-
-def test_tolerated_loss_of_a_plan_is_counted(counters: Counters) -> None:
-    with pytest.raises(DataLossError):
-        losses_of(Clock(), fail_on_data_loss=True).raise_or_warn(deleted_topic("t", {T: 5}), 7)
-    assert counters.values() == {}
-    losses_of(Clock()).raise_or_warn(deleted_topic("t", {T: 5}), 7)
-    assert counters.values() == {LOST_OFFSETS: 7}
-
-
-def test_deleted_topic_counts_each_of_its_partitions_that_was_read(counters: Counters) -> None:
-    missing = ["t"]
-
-    def look_up() -> None:
-        if missing:
-            raise unknown_topic(missing.pop())
-
-    losses_of(Clock()).without_deleted({T: 5, TopicPartition("t", 1): 5, U: 7}, look_up)
-    assert counters.values() == {LOST_OFFSETS: 2}
-
-
-def test_deleted_topic_is_left_to_the_plan_that_counts_it(counters: Counters) -> None:
-    losses = losses_of(Clock())
-    losses._counts_deleted = False
-    missing = ["t"]
-
-    def look_up() -> None:
-        if missing:
-            raise unknown_topic(missing.pop())
-
-    losses.without_deleted({T: 5}, look_up)
-    assert counters.values() == {}
-
-
-def test_recreated_topic_counts_once_however_often_it_is_found(counters: Counters) -> None:
-    losses = losses_of(Clock())
-    losses._watch.meet({"t": "one"})
-    losses._report_recreated(("t",), {"t": "another"})
-    losses._report_recreated(("t",), {"t": "another"})
-    assert counters.values() == {LOST_OFFSETS: 1}
