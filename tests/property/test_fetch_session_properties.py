@@ -97,4 +97,4 @@ def test_session_delivers_every_offset_once_and_in_order(
     read.latency_s = lambda: latencies.pop() / 1000 if latencies else 0.001
     expected = {each.topic_partition: [*range(each.start_offset, each.end_offset)] for each in wanted if each.size}
     assert read.values() == expected
-    assert read.session.active == []
+    assert read.session.ranges.active == []

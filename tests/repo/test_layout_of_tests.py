@@ -29,6 +29,7 @@ MIRRORED: dict[str, set[str]] = {
     "_client/client": set(),
     "_client/client/cluster": set(),
     "_client/client/fetch": set(),
+    "_client/client/fetch/session": set(),
     "_client/client/net": set(),
     "_client/client/queries": set(),
     "_client/client/produce": set(),

@@ -31,8 +31,8 @@ from pyspark_kafka._client.client.fetch.cursor import FetchedRecords
 from pyspark_kafka._client.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka._client.client.fetch.request import FetchFrame
 from pyspark_kafka._client.client.fetch.response import NEWEST_VERSION, FetchResponse, parse_fetch_response
-from pyspark_kafka._client.client.fetch.session import FetchSession
-from pyspark_kafka._client.client.fetch.steps import (
+from pyspark_kafka._client.client.fetch.session.session import FetchSession
+from pyspark_kafka._client.client.fetch.session.steps import (
     Deliver,
     Done,
     FetchEpochEnds,
@@ -262,7 +262,7 @@ class SimulatedRead:
         self.options = ConnectionOptions((("simulated", 9092),), **(fast | (connection or {})))
         self.session = FetchSession(cluster, self.fetch, self.options)
         for offset_range in ranges:
-            self.session.add(offset_range, (topic_ids or {}).get(offset_range.topic_partition.topic))
+            self.session.ranges.add(offset_range, (topic_ids or {}).get(offset_range.topic_partition.topic))
         self.pending: dict[int, tuple[float, Any]] = {}
         self.connecting: dict[int, float] = {}
         self.waits: list[float] = []
@@ -306,7 +306,7 @@ class SimulatedRead:
             try:
                 self._look_up(step)
             except ConnectorError as error:
-                self.session.on_lookup_failure(step, error, self.cluster.now)
+                self.session.lookups.on_lookup_failure(step, error, self.cluster.now)
 
     def _send(self, step: Send) -> None:
         if self.connecting.get(step.broker_id, 0.0) > 0.0:
@@ -338,24 +338,24 @@ class SimulatedRead:
     def _look_up(self, step: Lookup) -> None:
         if isinstance(step, FindLeaders):
             self.cluster.find_leaders(step.topic_partitions)
-            self.session.on_leaders(step, self.cluster.now)
+            self.session.lookups.on_leaders(step, self.cluster.now)
         elif isinstance(step, FetchEpochEnds):
-            self.session.on_epoch_ends(step, self.cluster.epochs(step))
+            self.session.lookups.on_epoch_ends(step, self.cluster.epochs(step))
         elif isinstance(step, FetchLogEnds):
-            self.session.on_log_ends(step, self.cluster.log_ends(step.topic_partitions), self.cluster.now)
+            self.session.lookups.on_log_ends(step, self.cluster.log_ends(step.topic_partitions), self.cluster.now)
         else:
             self.cluster.metadata(step.topics)
-            self.session.on_metadata()
+            self.session.lookups.on_metadata()
 
     def confirm(self, topic_partition: TopicPartition, next_offset: int) -> None:
         """As `Fetcher`."""
-        error = self.session.confirm(topic_partition, next_offset)
+        error = self.session.ranges.confirm(topic_partition, next_offset)
         if error is not None:
             raise error
 
     def values(self) -> dict[TopicPartition, list[int]]:
         """Read and decode to the end, as a source does; values are the offsets."""
-        ends = {cursor.topic_partition: cursor.offset_range.end_offset for cursor in self.session.active}
+        ends = {cursor.topic_partition: cursor.offset_range.end_offset for cursor in self.session.ranges.active}
         found: dict[TopicPartition, list[int]] = defaultdict(list)
         for topic_partition, fetched in self:
             position = fetched.start_offset

@@ -23,7 +23,7 @@ from pyspark_kafka._client.client.cluster.pool import close_clients
 from pyspark_kafka._client.client.fetch.fetcher import Fetcher
 from pyspark_kafka._client.client.fetch.lanes import FetchLane
 from pyspark_kafka._client.client.fetch.response import FetchResponse
-from pyspark_kafka._client.client.fetch.session import FetchSession
+from pyspark_kafka._client.client.fetch.session.session import FetchSession
 from pyspark_kafka._client.client.produce.pool import drop_producers
 from pyspark_kafka._client.client.produce.producer import Producer
 from pyspark_kafka._client.client.queries.offsets import list_offsets

@@ -17,8 +17,8 @@ from kit.reading import PATIENT
 from kit.waiting import PATIENCE_S
 from pyspark_kafka._base.model import OffsetRange, TopicPartition
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka._client.client.fetch import session
 from pyspark_kafka._client.client.fetch.fetcher import Fetcher
+from pyspark_kafka._client.client.fetch.session import lookups
 from pyspark_kafka._client.client.wire.messages import ApiVersionsRequest, FetchRequest, MetadataRequest
 from pyspark_kafka._client.options import FetchOptions
 
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 @pytest.fixture
 def silence_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the cluster asked who leads after a short silence: a slow machine has it asked more often."""
-    monkeypatch.setattr(session, "_LOOK_S", 0.3)
-    monkeypatch.setattr(session, "_SILENT_S", 0.2)
+    monkeypatch.setattr(lookups, "_LOOK_S", 0.3)
+    monkeypatch.setattr(lookups, "_SILENT_S", 0.2)
 
 
 def led_by_each(cluster: TcpCluster) -> list[OffsetRange]:

@@ -19,7 +19,7 @@ from pyspark_kafka._client.client.fetch import fetcher as fetcher_module
 from pyspark_kafka._client.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka._client.client.fetch.fetcher import Fetcher
 from pyspark_kafka._client.client.fetch.request import RecordSize, record_sizes_of
-from pyspark_kafka._client.client.fetch.steps import FetchLogEnds
+from pyspark_kafka._client.client.fetch.session.steps import FetchLogEnds
 from pyspark_kafka._client.client.queries.offsets import list_offsets
 from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.wire.messages import FetchRequest, ListOffsetsRequest

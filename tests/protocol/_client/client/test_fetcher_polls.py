@@ -17,8 +17,8 @@ from kit.waiting import PATIENCE_S
 from pyspark_kafka._base.model import NO_END, OffsetRange, TopicPartition
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.fetch import fetcher as fetcher_module
-from pyspark_kafka._client.client.fetch import session
 from pyspark_kafka._client.client.fetch.fetcher import Fetcher
+from pyspark_kafka._client.client.fetch.session import lookups
 from pyspark_kafka._client.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka._client.options import FetchOptions
 from pyspark_kafka.errors import DeadlineError
@@ -153,8 +153,8 @@ def test_ranges_are_added_paused_and_removed_between_polls(cluster: TcpCluster) 
 def test_leader_that_fell_silent_is_left_although_another_broker_has_records_all_the_time(
     cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_LOOK_S", 0.3)
-    monkeypatch.setattr(session, "_SILENT_S", 0.2)
+    monkeypatch.setattr(lookups, "_LOOK_S", 0.3)
+    monkeypatch.setattr(lookups, "_SILENT_S", 0.2)
     cluster.leaders["t", 1] = (1, 0)
     flowing, moved = Broker(cluster, 0), Broker(cluster, 1)
     moved.write(T1)

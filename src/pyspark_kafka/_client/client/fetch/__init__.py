@@ -1,13 +1,12 @@
 """Reading: the bytes of topic-partition ranges, from the brokers that have them.
 
 Entry point: `fetcher.Fetcher`, iterated over for ranges that end, polled for ranges without an end. It has sockets and
-time, and executes the `steps` that `session.FetchSession` decides. `session` tells the story of a response.
-`cursor.Cursor` is one range, `routing` assigns ranges to brokers, `origin` is the replica and the topic id that a range
-is read from.
+time, and executes what the room `session/` decides. `cursor.Cursor` is one range, `origin` the replica and the topic id
+that a range is read from.
 
 `lanes` are the connections, one for each broker; `request`, `response` and `errors` translate; `progress_timeout` ends
 a read without progress. `record_times` looks up the times of records at positions.
 
 Invariant: each offset of a range is returned once, in order, in whatever order responses arrive. Decisions are pure:
-`session`, `cursor`, `routing`, `origin`, `request`, `response`, `errors` have no sockets and no clock.
+`session/`, `cursor`, `origin`, `request`, `response`, `errors` have no sockets and no clock.
 """

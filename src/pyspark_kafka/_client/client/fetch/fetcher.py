@@ -20,8 +20,8 @@ from pyspark_kafka._client.client.fetch.errors import LOSSES
 from pyspark_kafka._client.client.fetch.lanes import FetchLanes
 from pyspark_kafka._client.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka._client.client.fetch.request import FetchFrame, record_sizes_of
-from pyspark_kafka._client.client.fetch.session import FetchSession
-from pyspark_kafka._client.client.fetch.steps import (
+from pyspark_kafka._client.client.fetch.session.session import FetchSession
+from pyspark_kafka._client.client.fetch.session.steps import (
     Deliver,
     Done,
     FetchEpochEnds,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.fetch.cursor import FetchedRecords
     from pyspark_kafka._client.client.fetch.lanes import FetchLane
     from pyspark_kafka._client.client.fetch.response import FetchResponse
-    from pyspark_kafka._client.client.fetch.steps import Lookup
+    from pyspark_kafka._client.client.fetch.session.steps import Lookup
     from pyspark_kafka._client.client.net.connection import Connection
     from pyspark_kafka._client.options import FetchOptions
 
@@ -127,10 +127,11 @@ class Fetcher:
         self._clock = clock
         self._sleep = sleep
         self._session = FetchSession(client, fetch, client.options, record_sizes_of(client))
+        self._ranges = self._session.ranges
         planned = topic_ids or {}
         for offset_range in offset_ranges:
             topic_id = planned.get(offset_range.topic_partition.topic)
-            self._session.add(offset_range, None if topic_id is None else UUID(topic_id))
+            self._ranges.add(offset_range, None if topic_id is None else UUID(topic_id))
         self._lanes = FetchLanes(client)
         self._timeout = ProgressTimeout(client.options, fetch, self._session, clock, sleep)
         # A broker may wait for records for max_wait_ms before it has to respond.
@@ -156,24 +157,24 @@ class Fetcher:
 
     def position(self, topic_partition: TopicPartition) -> int:
         """Return the offset that is read next; after a response, by its headers until `confirm`."""
-        return self._session.position(topic_partition)
+        return self._ranges.position(topic_partition)
 
     def known_end(self, topic_partition: TopicPartition) -> int | None:
         """Return the offset behind the last visible record, as the last response named it; None before the first.
 
         It is the high watermark, or the last stable offset under read_committed. No request is sent for it.
         """
-        return self._session.known_end(topic_partition)
+        return self._ranges.known_end(topic_partition)
 
     @property
     def holds_records(self) -> bool:
         """Whether `poll` returns records without waiting, as more came with the last ones."""
-        return self._session.holds_records
+        return bool(self._ranges.records)
 
     @property
     def is_done(self) -> bool:
         """Whether every range is read to its end, and everything of them was returned."""
-        return self._session.is_done
+        return self._ranges.is_done
 
     @property
     def connections(self) -> list[Connection]:
@@ -195,7 +196,7 @@ class Fetcher:
         Raises:
             CorruptRecordsError: they differ within the range.
         """
-        error = self._session.confirm(topic_partition, next_offset)
+        error = self._ranges.confirm(topic_partition, next_offset)
         if error is not None:
             self.close()
             raise error
@@ -207,7 +208,7 @@ class Fetcher:
             topic_partition: the topic-partition that the error names.
             offset: the next one to read; at or behind the end of the range, nothing more of it is read.
         """
-        self._session.resume(topic_partition, offset)
+        self._ranges.resume(topic_partition, offset)
 
     def add(self, offset_range: OffsetRange, topic_id: str | None = None) -> None:
         """Read another range from now on.
@@ -219,22 +220,22 @@ class Fetcher:
         Raises:
             ValueError: another range of the partition is read.
         """
-        self._session.add(offset_range, None if topic_id is None else UUID(topic_id))
+        self._ranges.add(offset_range, None if topic_id is None else UUID(topic_id))
 
     def remove(self, topic_partition: TopicPartition) -> int:
         """Read a range no more; return the position behind what was returned of it.
 
         Records of it that are at hand or in flight are dropped.
         """
-        return self._session.remove(topic_partition)
+        return self._ranges.remove(topic_partition)
 
     def pause(self, topic_partition: TopicPartition) -> None:
         """Send no requests for a range until `unpause`; records at hand and in flight are still returned."""
-        self._session.pause(topic_partition)
+        self._ranges.hold(topic_partition, held=True)
 
     def unpause(self, topic_partition: TopicPartition) -> None:
         """Send requests for a range again."""
-        self._session.unpause(topic_partition)
+        self._ranges.hold(topic_partition, held=False)
 
     def poll(self, timeout_ms: float) -> tuple[TopicPartition, FetchedRecords] | None:
         """Return the next records of some partition, as soon as they are there.
@@ -277,7 +278,7 @@ class Fetcher:
             self._polled = True
             self._session.begin(now)
         elif now - self._left_at > _BUSY_S:
-            self._session.begin_again(self._lanes.begin_again())
+            self._session.brokers.wait_again(self._lanes.begin_again())
         return self._progress or self._timeout.begin()
 
     def __next__(self) -> tuple[TopicPartition, FetchedRecords]:
@@ -287,7 +288,7 @@ class Fetcher:
             StopIteration: all positions have reached their ends.
             ConnectorError: see the class.
         """
-        if self._closed and (self._session.active or self._session.has_records):
+        if self._closed and (self._ranges.active or self._session.has_records):
             raise RuntimeError("the fetcher is closed")
         if self._session.has_records:
             # They came with the records that were returned last.
@@ -406,20 +407,20 @@ class Fetcher:
         try:
             if isinstance(step, FindLeaders):
                 self._find_leaders(step, progress, patient=step.patient and not polled)
-                self._session.on_leaders(step, self._clock())
+                self._session.lookups.on_leaders(step, self._clock())
             elif isinstance(step, FetchEpochEnds):
                 budget = progress.within(self._client.options.request_timeout_ms)
-                self._session.on_epoch_ends(step, fetch_epoch_ends(self._client, step.questions, budget))
+                self._session.lookups.on_epoch_ends(step, fetch_epoch_ends(self._client, step.questions, budget))
             elif isinstance(step, FetchLogEnds):
-                self._session.on_log_ends(step, self._fetch_log_ends(step, progress), self._clock())
+                self._session.lookups.on_log_ends(step, self._fetch_log_ends(step, progress), self._clock())
             else:
                 self._client.fetch_metadata(step.topics, progress.within(self._client.options.answer_timeout_ms))
-                self._session.on_metadata()
+                self._session.lookups.on_metadata()
         except ConnectorError as error:
             cut_short = _cut_short(error, progress)
             if cut_short:
                 self._lookup_ms = min(2 * self._lookup_ms, self._client.options.api_timeout_ms)
-            self._session.on_lookup_failure(step, error, self._clock(), cut_short=cut_short)
+            self._session.lookups.on_lookup_failure(step, error, self._clock(), cut_short=cut_short)
         else:
             self._lookup_ms = _FIRST_LOOKUP_MS
 

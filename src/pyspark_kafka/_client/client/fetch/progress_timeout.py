@@ -12,7 +12,7 @@ from pyspark_kafka._client.client.waiting.stalls import Stall, contact_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark_kafka._client.client.fetch.session import FetchSession
+    from pyspark_kafka._client.client.fetch.session.session import FetchSession
     from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
     from pyspark_kafka.errors import ConnectorError
 
@@ -47,7 +47,8 @@ class ProgressTimeout:
         sleep: Callable[[float], None],
     ) -> None:
         self._fetch = fetch
-        self._session = session
+        self._ranges = session.ranges
+        self._brokers = session.brokers
         self._clock = clock
         self._sleep = sleep
         self._contact = contact_of(options.bootstrap_servers)
@@ -60,7 +61,7 @@ class ProgressTimeout:
     def begin(self) -> Deadline:
         """Start the time, when the caller comes for records."""
         self._in_outage = self._starts_again = False
-        throttle = self._session.throttle
+        throttle = self._brokers.throttle
         self._throttled_before_s = throttle.total_s - throttle.left_s(self._clock()) if throttle.address else 0.0
         return Deadline(self._fetch.poll_timeout_ms, clock=self._clock, sleep=self._sleep)
 
@@ -79,10 +80,10 @@ class ProgressTimeout:
         Args:
             fed: whether the caller leaves with records.
         """
-        quiet = self._session.forget_errors() and self._session.oldest_request_s(self._clock()) <= self._silent_s
+        quiet = self._ranges.forget_errors() and self._brokers.oldest_request_s(self._clock()) <= self._silent_s
         if quiet:
             self._reported = None
-            if fed or self._session.throttle.until <= self._clock():
+            if fed or self._brokers.throttle.until <= self._clock():
                 self.wait.progress()
         return quiet
 
@@ -92,7 +93,7 @@ class ProgressTimeout:
         Raises:
             DeadlineError: no progress for the time that it may take.
         """
-        last_error = self._session.last_error
+        last_error = self._ranges.last_error
         if last_error is not self._reported:
             self._reported = last_error
             if last_error is not None:
@@ -110,46 +111,46 @@ class ProgressTimeout:
         if failing:
             lasted_s = progress.elapsed_ms() / 1000
             raise outage_error(self._describe(), lasted_s, self._contact, last_error) from last_error
-        if last_error is None and not self._session.waits_for_records:
+        if last_error is None and not self._ranges.must_progress:
             return self.begin()
         # Not by its whole milliseconds, of which one may be missing in a time that has expired: it would expire again.
         longer = progress.extended(self._with_throttling(progress))
         if not longer.expired:
             return longer
         raise no_progress(
-            self._session.active,
+            self._ranges.active,
             progress.timeout_ms,
             last_error,
             self._why_slow(),
-            cut_short=self._session.last_was_cut_short,
+            cut_short=self._ranges.last_was_cut_short,
         ) from last_error
 
     @property
     def _throttled_s(self) -> float:
         """For how many seconds of the time brokers have throttled the client, or will."""
-        return self._session.throttle.total_s - self._throttled_before_s
+        return self._brokers.throttle.total_s - self._throttled_before_s
 
     def _with_throttling(self, progress: Deadline) -> float:
         """Return the time that a read under a quota may take, in ms since the start of `progress`."""
         timeout_ms = self._fetch.poll_timeout_ms
         longest_ms = timeout_ms * _MOST_TIMES
-        until_ms = progress.elapsed_ms() + self._session.throttle.left_s(self._clock()) * 1000
+        until_ms = progress.elapsed_ms() + self._brokers.throttle.left_s(self._clock()) * 1000
         # Throttled beyond all that: it would be waited for in vain.
         return timeout_ms if until_ms > longest_ms else min(longest_ms, timeout_ms + self._throttled_s * 1000)
 
     def _is_outage(self, progress: Deadline) -> bool:
         if any(
-            cursor.last_failure is not None and may_be_outage(cursor.last_failure) for cursor in self._session.active
+            cursor.last_failure is not None and may_be_outage(cursor.last_failure) for cursor in self._ranges.active
         ):
             return True
-        return min(self._session.oldest_request_s(self._clock()), progress.elapsed_ms() / 1000) > self._silent_s
+        return min(self._brokers.oldest_request_s(self._clock()), progress.elapsed_ms() / 1000) > self._silent_s
 
     def _why_slow(self) -> str:
         """Return why nothing comes, if a broker throttles the client, as a clause."""
-        return self._session.throttle.describe(self._throttled_s, self._clock())
+        return self._brokers.throttle.describe(self._throttled_s, self._clock())
 
     def _describe(self) -> str:
-        active = self._session.active
+        active = self._ranges.active
         if not active:
             return "reading"
         cursor = next((cursor for cursor in active if cursor.last_failure is not None), active[0])

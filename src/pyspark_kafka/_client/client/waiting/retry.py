@@ -3,7 +3,7 @@
 Classes of errors only say whether they are `retriable`; what to do first is decided here, with a reason a branch.
 
 A loop over several brokers at a time has a due time for each of them instead of `attempts`, with the same waits:
-`cluster/bootstrap.py`, `queries/offsets.py`, `fetch/session.py`, `produce/delivery/`.
+`cluster/bootstrap.py`, `queries/offsets.py`, `fetch/session/routing.py`, `produce/delivery/`.
 """
 
 from __future__ import annotations

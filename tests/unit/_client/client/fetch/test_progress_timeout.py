@@ -13,8 +13,8 @@ from pyspark_kafka._base.model import OffsetRange, TopicPartition
 from pyspark_kafka._client.client.fetch.cursor import Cursor
 from pyspark_kafka._client.client.fetch.progress_timeout import ProgressTimeout
 from pyspark_kafka._client.client.fetch.request import RecordSizes
-from pyspark_kafka._client.client.fetch.routing import Throttle
-from pyspark_kafka._client.client.fetch.session import FetchSession
+from pyspark_kafka._client.client.fetch.session.brokers import Throttle
+from pyspark_kafka._client.client.fetch.session.session import FetchSession
 from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.errors import DeadlineError, TransportError
 
@@ -28,11 +28,11 @@ class Scene:
         self.clock = Clock()
         options = ConnectionOptions((("b", 9092),))
         cursor = Cursor(OffsetRange(TopicPartition("t", 0), 0, 9), fetch, options, RecordSizes())
-        session = SimpleNamespace(
-            active=[cursor], last_error=None, last_was_cut_short=False, waits_for_records=True,
-            forget_errors=lambda: True, oldest_request_s=lambda _: in_flight_s, throttle=Throttle(),
-        )  # fmt: skip
-        self.session = session
+        self.ranges = SimpleNamespace(
+            active=[cursor], last_error=None, last_was_cut_short=False, must_progress=True, forget_errors=lambda: True
+        )
+        self.brokers = SimpleNamespace(oldest_request_s=lambda _: in_flight_s, throttle=Throttle())
+        session = SimpleNamespace(ranges=self.ranges, brokers=self.brokers)
         self.timeout = ProgressTimeout(options, fetch, cast("FetchSession", session), self.clock, self.clock.sleep)
 
 
@@ -59,11 +59,11 @@ def test_broker_that_waits_for_records_as_long_as_it_may_is_no_outage() -> None:
 def test_hint_of_a_failure_counts_unless_the_end_of_the_read_was_the_failure(cut_short: bool, hint: str) -> None:
     """A broker that has nothing visible keeps its response until then; one that was silent before is its own matter."""
     scene = Scene(in_flight_s=0.0)
-    scene.session.active[0].log = (0, 9, 0)
-    scene.session.last_error = DeadlineError(
+    scene.ranges.active[0].log = (0, 9, 0)
+    scene.ranges.last_error = DeadlineError(
         "b:9092 is silent.", condition="X", hint="Look at the broker.", retriable=True
     )
-    scene.session.last_was_cut_short = cut_short
+    scene.ranges.last_was_cut_short = cut_short
     progress = scene.timeout.begin()
     scene.clock.now += 11
     with pytest.raises(DeadlineError) as caught:
@@ -113,7 +113,7 @@ def test_throttle_times_of_several_brokers_at_a_time_count_once() -> None:
 
 def test_long_wait_under_a_quota_says_so_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     scene = Scene(in_flight_s=0.0)
-    scene.session.throttle.note("a:1", scene.clock(), scene.clock() + 3_600)
+    scene.brokers.throttle.note("a:1", scene.clock(), scene.clock() + 3_600)
     scene.timeout.begin()
     with scene.timeout.wait:
         scene.clock.now += 20
@@ -129,7 +129,7 @@ def test_long_wait_under_a_quota_says_so_in_the_log(caplog: pytest.LogCaptureFix
 
 def test_read_that_fails_has_the_hint_of_the_last_failure_alone() -> None:
     scene = Scene(in_flight_s=0.0)
-    scene.session.last_error = TransportError("It failed.", condition="CONNECTION_LOST", hint="Correct it.")
+    scene.ranges.last_error = TransportError("It failed.", condition="CONNECTION_LOST", hint="Correct it.")
     progress = scene.timeout.begin()
     scene.clock.now += 11
     with pytest.raises(DeadlineError, match=r"Last failure: \[CONNECTION_LOST\] It failed\. Hint: Correct it\.$"):

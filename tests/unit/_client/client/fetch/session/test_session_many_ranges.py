@@ -16,7 +16,7 @@ from pyspark_kafka._base.model import OffsetRange, TopicPartition
 from pyspark_kafka._client.client.fetch.cursor import Cursor
 from pyspark_kafka._client.client.fetch.errors import OffsetOutOfRangeError, TopicRecreatedError
 from pyspark_kafka._client.client.fetch.request import RecordSizes
-from pyspark_kafka._client.client.fetch.routing import order_next
+from pyspark_kafka._client.client.fetch.session.routing import order_next
 from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 
@@ -193,7 +193,7 @@ def test_topics_made_again_are_named_one_by_one_and_can_be_gone_on_with(cluster:
             next(read)
         assert caught.value.requested_offset == caught.value.offset_range.start_offset
         lost.append(caught.value.offset_range)
-        read.session.resume(lost[-1].topic_partition, lost[-1].start_offset)
+        read.session.ranges.resume(lost[-1].topic_partition, lost[-1].start_offset)
     # Which is noticed first depends on whose response came last.
     assert sorted(lost, key=str) == sorted(ranges, key=str)
     assert read.values() == whole(ranges)
@@ -208,7 +208,7 @@ def test_a_range_resumed_at_its_end_is_done(cluster: SimulatedCluster) -> None:
     read = SimulatedRead(cluster, ranges)
     with pytest.raises(OffsetOutOfRangeError):
         next(read)
-    read.session.resume(ranges[0].topic_partition, 30)
+    read.session.ranges.resume(ranges[0].topic_partition, 30)
     with pytest.raises(StopIteration):
         next(read)
 

@@ -16,7 +16,7 @@ from kit.fakes.logs import batches_of, record_batch
 from kit.fakes.scripts import Close
 from kit.fakes.simulated_cluster import Reading, SimulatedCluster, SimulatedRead
 from pyspark_kafka._base.model import IsolationLevel, OffsetRange, TopicPartition
-from pyspark_kafka._client.client.fetch.steps import FindLeaders
+from pyspark_kafka._client.client.fetch.session.steps import FindLeaders
 from pyspark_kafka.errors import DeadlineError
 
 

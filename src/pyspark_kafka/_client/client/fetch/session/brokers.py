@@ -1,31 +1,27 @@
-"""Which broker is asked for which ranges now, and what is in flight to each broker. Pure: times are arguments."""
+"""What is in flight to each broker, and how much it may be asked for. Pure: times are arguments."""
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._client.client.fetch.cursor import CursorState
-from pyspark_kafka._client.client.fetch.steps import Send
+from pyspark_kafka._base.counters import COUNTERS, THROTTLE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from uuid import UUID
 
-    from pyspark_kafka._client.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka._client.client.fetch.cursor import Cursor
-    from pyspark_kafka._client.client.fetch.request import FetchPosition
-    from pyspark_kafka._client.client.fetch.response import FetchPartitionResponse
-    from pyspark_kafka._client.client.fetch.steps import ClusterMemory
+    from pyspark_kafka._client.client.fetch.response import FetchPartitionResponse, FetchResponse
+    from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
 
 # The least of a response that is asked for over a slow link, and under a quota.
 _SMALLEST_RESPONSE = 64 << 10
 _SMALLEST_UNDER_QUOTA = 256 << 10
 # After this time without a throttled response, more is asked for again: some windows of a quota.
 _QUOTA_FORGOTTEN_S = 30.0
-# The least that each of many partitions may take of a response; with less, most of the work would be per batch.
-_SMALLEST_SHARE = 64 << 10
 
 
 @dataclass(slots=True, eq=False)
@@ -206,109 +202,60 @@ class Throttle:
         return f"{self.address} throttled this client by a quota for {seconds - left_s:.0f} s of them{more}"
 
 
-@dataclass(slots=True, eq=False)
-class Survey:
-    """What ranges need now, each in one place at most.
+class Brokers:
+    """The brokers that ranges are read from.
 
     Attributes:
-        routed: ranges that can be fetched, by broker, each with the epoch of its leader.
-        ended: ranges whose log seems to end at the position.
-        leaderless: ranges without a known leader.
-        other_topic: ranges whose topic has another id now, with the leader and the id.
-        other_leader: ranges whose new leader is asked about the epoch of the position, with the leader and the epoch.
-        until: the next time at which a pause or a throttle time ends; infinite if none does.
+        slots: by broker id.
+        budget: the most bytes that all partitions of a request together may ask for.
+        max_bytes: the most bytes of a response.
+        throttle: for how long brokers throttle the client.
+        left: brokers of which nothing more is expected, until the caller has closed their connections.
     """
 
-    routed: dict[int, list[tuple[Cursor, int]]] = field(default_factory=dict)
-    ended: list[Cursor] = field(default_factory=list)
-    leaderless: list[Cursor] = field(default_factory=list)
-    other_topic: list[tuple[Cursor, PartitionMetadata, UUID | None]] = field(default_factory=list)
-    other_leader: list[tuple[Cursor, PartitionMetadata, int]] = field(default_factory=list)
-    until: float = math.inf
+    def __init__(self, fetch: FetchOptions, options: ConnectionOptions) -> None:
+        self.slots: dict[int, BrokerSlot] = {}
+        self.budget = max(1, fetch.max_buffered_bytes // 2)
+        self.max_bytes = max(1, min(fetch.max_bytes_per_fetch, fetch.max_buffered_bytes // 2))
+        self.throttle = Throttle()
+        self.left: deque[int] = deque()
+        # A response that took longer is large for its link.
+        self._slow_s = (options.request_timeout_ms + fetch.max_wait_ms) / 3_000
 
-    @property
-    def needs_lookup(self) -> bool:
-        """Whether some range needs a look-up before it is asked for."""
-        return bool(self.ended or self.leaderless or self.other_topic or self.other_leader)
+    def slot(self, broker_id: int) -> BrokerSlot:
+        """Return the slot of a broker."""
+        broker = self.slots.get(broker_id)
+        if broker is None:
+            broker = self.slots[broker_id] = BrokerSlot(self.max_bytes)
+        return broker
 
+    def responded(self, broker_id: int, response: FetchResponse, now: float) -> RequestInFlight:
+        """Return the request of a response; how long it took, and quotas, say how much the next one may bring."""
+        broker = self.slots[broker_id]
+        request, broker.in_flight = broker.in_flight, None
+        if request is None:
+            raise RuntimeError(f"no request is in flight to broker {broker_id}")
+        broker.cut_off = 0
+        took_s = 0.0 if request.waited_since is None else now - request.waited_since
+        if took_s > self._slow_s:
+            broker.shrink()
+        elif broker.max_bytes < self.max_bytes and took_s < self._slow_s / 2:
+            broker.grow(self.max_bytes, now)
+        if response.throttle_time_ms > 0:
+            until = now + response.throttle_time_ms / 1000
+            broker.throttle(until, empty=not any(entry.records for entry in response.partitions))
+            self.throttle.note(request.cursors[0].last_address, now, until)
+            COUNTERS.add(THROTTLE_SECONDS, response.throttle_time_ms / 1000)
+        return request
 
-def survey(active: Sequence[Cursor], memory: ClusterMemory, slots: dict[int, BrokerSlot], now: float) -> Survey:
-    """Find out what each range needs; one walk over the ranges that are not done."""
-    found = Survey()
-    busy = {broker_id: free_at for broker_id, slot in slots.items() if (free_at := slot.free_at) > now}
-    for cursor in active:
-        if not cursor.wake(now):
-            found.until = min(found.until, cursor.wake_at)
-            continue
-        if cursor.log_check_at <= now:
-            found.ended.append(cursor)
-            continue
-        leader = memory.cached_leader(cursor.topic_partition)
-        if leader is None:
-            found.leaderless.append(cursor)
-            continue
-        topic_id = memory.cached_topic_id(cursor.topic_partition.topic)
-        if not cursor.topic.accepts(topic_id):
-            found.other_topic.append((cursor, leader, topic_id))
-            continue
-        epoch = cursor.unconfirmed_epoch(leader.leader_epoch)
-        if epoch is not None:
-            found.other_leader.append((cursor, leader, epoch))
-            continue
-        replica = cursor.replica
-        if replica.broker_id >= 0:
-            replica.expire(now, is_member=memory.cached_broker(replica.broker_id) is not None)
-        broker_id = cursor.choose_broker(leader.leader_id)
-        if broker_id in busy:
-            found.until = min(found.until, busy[broker_id])
-        else:
-            found.routed.setdefault(broker_id, []).append((cursor, leader.leader_epoch))
-    return found
+    def oldest_request_s(self, now: float) -> float:
+        """Return for how long nothing of the response to some request has arrived; 0 if none is in flight."""
+        times = [broker.in_flight.heard_at for broker in self.slots.values() if broker.in_flight is not None]
+        return now - min(times) if times else 0.0
 
-
-def build_send(
-    broker_id: int, ready: list[tuple[Cursor, int]], budget: int, max_bytes: int
-) -> tuple[Send, tuple[Cursor, ...]]:
-    """Build the request for ranges of one broker, as far as they fit into it.
-
-    Args:
-        broker_id: the broker.
-        ready: the ranges in their order, each with the epoch of its leader.
-        budget: the most bytes that all partitions together may ask for.
-        max_bytes: the most bytes of the response.
-
-    Returns:
-        The request, and the ranges that are in it.
-    """
-    share = max_bytes if len(ready) == 1 else max(_SMALLEST_SHARE, budget // len(ready))
-    # A request has one rack: ranges that must be read from their leaders cannot be mixed with others.
-    avoids_replicas = ready[0][0].replica.avoided
-    cursors: list[Cursor] = []
-    positions: list[FetchPosition] = []
-    total = 0
-    for cursor, leader_epoch in ready:
-        if cursor.replica.avoided is not avoids_replicas:
-            continue
-        position = cursor.next_request(leader_epoch, share)
-        # By the sum over the partitions: not every server keeps to the limit of a whole response.
-        if cursors and total + position.max_bytes > budget:
-            break
-        total += position.max_bytes
-        cursors.append(cursor)
-        positions.append(position)
-    return Send(broker_id, tuple(positions), min(total, max_bytes), not avoids_replicas), tuple(cursors)
-
-
-def order_next(
-    active: Sequence[Cursor], *, fed: Sequence[Cursor], starved: Sequence[Cursor], empty: Sequence[Cursor]
-) -> list[Cursor]:
-    """Return the order of the next request: brokers fill a response in the order of the request, until it is full.
-
-    First come ranges that have records and got none, then ranges that were not asked for, then ranges that got
-    records, and last ranges with nothing to read yet. So the first place, which gets a whole batch for certain,
-    rotates.
-    """
-    if len(active) > 1:
-        placed = {*fed, *starved, *empty}
-        active = [*starved, *(cursor for cursor in active if cursor not in placed), *fed, *empty]
-    return [cursor for cursor in active if cursor.state is not CursorState.DONE]
+    def wait_again(self, broker_ids: Iterable[int]) -> None:
+        """Note that the caller did not wait for these brokers: that time is nobody's silence."""
+        for broker_id in broker_ids:
+            in_flight = self.slot(broker_id).in_flight
+            if in_flight is not None:
+                in_flight.waited_since = None

@@ -13,8 +13,8 @@ from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead, closed
 from kit.reading import decoded_fetch
 from pyspark_kafka._base.model import NO_END, OffsetRange, TopicPartition
 from pyspark_kafka._client.client.fetch.request import FetchFrame
-from pyspark_kafka._client.client.fetch.session import FetchSession
-from pyspark_kafka._client.client.fetch.steps import (
+from pyspark_kafka._client.client.fetch.session.session import FetchSession
+from pyspark_kafka._client.client.fetch.session.steps import (
     Deliver,
     Done,
     FetchLogEnds,
@@ -88,7 +88,7 @@ def test_send_ahead_that_fails_costs_no_record_and_is_repeated_in_the_next_turn(
     step = read.session.next_step(cluster.now)
     assert isinstance(step, Deliver)
     assert step.fetched.start_offset == 0
-    assert read.session.last_error is None
+    assert read.session.ranges.last_error is None
     assert fetch_of(read.session, cluster.now).positions[0].offset == 10
 
 
@@ -122,9 +122,9 @@ def test_connection_that_cannot_be_made_is_tried_again_after_a_look_at_the_leade
     assert isinstance(read.session.next_step(cluster.now), WaitUntil)
     refused = TransportError("refused", condition="CONNECTION_FAILED", retriable=True)
     read.session.on_failure(0, refused)
-    before = read.session.last_error
+    before = read.session.ranges.last_error
     read.session.next_step(cluster.now)
-    assert (before, read.session.last_error) == (None, refused)
+    assert (before, read.session.ranges.last_error) == (None, refused)
     assert steps_until(read, Deliver)[0] == "WaitUntil"
 
 
@@ -169,7 +169,7 @@ def test_look_at_the_log_that_fails_is_put_off(cluster: SimulatedCluster) -> Non
     read = read_of(cluster, T0, poll_timeout_ms=120_000)
     assert steps_until(read, FetchLogEnds)[-1] == "FetchLogEnds"
     began_at = cluster.now
-    read.session.on_lookup_failure(
+    read.session.lookups.on_lookup_failure(
         FetchLogEnds((T0,), alone=True), DeadlineError("late", condition="DEADLINE_EXCEEDED", retriable=True), began_at
     )
     steps_until(read, FetchLogEnds)
@@ -184,7 +184,7 @@ def test_error_is_raised_again_until_its_range_is_resumed_or_removed(cluster: Si
     first = read.session.next_step(cluster.now)
     assert isinstance(first, Raise)
     assert read.session.next_step(cluster.now) == first
-    assert read.session.remove(T0) == 0
+    assert read.session.ranges.remove(T0) == 0
     assert read.session.next_step(cluster.now) == Done()
 
 
@@ -224,23 +224,23 @@ def test_paused_range_is_not_asked_for_and_its_records_at_hand_are_delivered(clu
     read = read_of(cluster, T0, T1, max_bytes_per_fetch=10)
     topic_partition, _ = next(read)
     assert topic_partition == T0
-    read.session.pause(T0)
+    read.session.ranges.hold(T0, held=True)
     asked = len(cluster.seen)
     assert [found.partition for found, _ in (next(read) for _ in range(3))] == [1, 1, 1]
     # What was in flight when it was paused may name it.
     assert all(0 not in partitions for partitions in cluster.asked_partitions()[asked:])
     step = read.session.next_step(cluster.now)
     assert isinstance(step, WaitUntil)
-    read.session.unpause(T0)
+    read.session.ranges.hold(T0, held=False)
     assert read.values() == {T0: [*range(10, 30)]}
 
 
 def test_range_that_is_added_is_read_beside_the_others(cluster: SimulatedCluster) -> None:
     read = read_of(cluster, T0, max_bytes_per_fetch=10)
     next(read)
-    read.session.add(OffsetRange(T1, 5, 15))
+    read.session.ranges.add(OffsetRange(T1, 5, 15))
     with pytest.raises(ValueError, match="two ranges of t-1"):
-        read.session.add(OffsetRange(T1, 0, 5))
+        read.session.ranges.add(OffsetRange(T1, 0, 5))
     assert read.values() == {T0: [*range(10, 30)], T1: [*range(5, 15)]}
 
 
@@ -248,7 +248,7 @@ def test_range_that_is_removed_is_delivered_no_more_and_tells_how_far_it_came(cl
     read = read_of(cluster, T0, T1, T2, max_bytes_per_fetch=10)
     # Three ranges: t-0 was delivered once, its next request is behind those of the others.
     next(read)
-    assert read.session.remove(T0) == 10
+    assert read.session.ranges.remove(T0) == 10
     assert set(read.values()) == {T1, T2}
 
 
@@ -257,8 +257,8 @@ def test_removed_range_can_be_added_again_while_its_former_request_is_in_flight(
     next(read)
     # The request for offset 10 is in flight.
     assert cluster.asked_offsets() == [0, 10]
-    assert read.session.remove(T0) == 10
-    read.session.add(OffsetRange(T0, 10, 30))
+    assert read.session.ranges.remove(T0) == 10
+    read.session.ranges.add(OffsetRange(T0, 10, 30))
     assert read.values() == {T0: [*range(10, 30)]}
 
 
@@ -267,5 +267,5 @@ def test_records_at_hand_of_a_removed_range_are_dropped(cluster: SimulatedCluste
     assert next(read)[0] == T0
     # Both came in one response.
     assert read.session.has_records
-    assert read.session.remove(T1) == 0
+    assert read.session.ranges.remove(T1) == 0
     assert read.session.next_step(cluster.now) == Done()

@@ -1,0 +1,10 @@
+"""What to do next to read ranges of many topic-partitions: a state machine. It decides, `fetcher.Fetcher` does.
+
+Entry point: `session.FetchSession`, which tells the story of a response. `ranges` has what the caller wants, what is
+planned and what failed, `brokers` what is in flight to each broker, `routing` which broker is asked for which ranges,
+`lookups` the questions to the cluster; `steps` are the values that the fetcher gets. One range is a `Cursor`, of the
+room above.
+
+Invariant: pure. No sockets and no clock; times are arguments, in seconds of the caller's choice. What the client
+remembers about the cluster is an argument, too (`steps.ClusterMemory`).
+"""
