@@ -17,7 +17,6 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 from kit.fakes.simulated_ends import (
@@ -44,13 +43,11 @@ from pyspark_kafka.continuous.epochs.coordinator import (
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.messages import End, Failed, Go, Started, decode, encode
 from pyspark_kafka.continuous.epochs.pace import EpochLoad, EpochPace
-from pyspark_kafka.continuous.reports.run_log import RunLog
 from pyspark_kafka.continuous.run.commits import CommitEnded, EpochCommits
-from pyspark_kafka.continuous.run.context import QueryControl
-from pyspark_kafka.continuous.run.events import ChangeInterval, RunCommand
+from pyspark_kafka.continuous.run.effects import RunCommand, TakeCommit
+from pyspark_kafka.continuous.run.events import Asked, PaceChanged
 from pyspark_kafka.continuous.run.machine import RunMachine, RunState, Timer
 from pyspark_kafka.continuous.run.plan import QueryPlan
-from pyspark_kafka.continuous.run.waits import RowWaits
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.continuous.task.stages import Stage, Stages
 from pyspark_kafka.errors import CheckpointError, StateError
@@ -220,23 +217,21 @@ class Simulation:
         pace = self._pace
         for lane in lanes:
             lane.epoch_s = pace.lanes_ms / 1000
-        control = QueryControl()
-        context: Any = SimpleNamespace(control=control, waits=RowWaits(lambda *_: True), query_id="id", pace=pace)
         coordinator = self._coordinator(len(lanes), epoch, pace.interval_ms)
         lanes_of = {lane.number: [lane.number] for lane in lanes}
-        machine = RunMachine(context, RunLog("id", lambda _: None), coordinator, lanes_of, self.now_s)
+        machine = RunMachine(coordinator, lanes_of, self.now_s)
         machine.set_timer(Timer.LATE_START, math.inf)
         steps = _MAX_STEPS if self.calm else rng.choice((100, 200, 300))
         stop_at = 100 if self.calm else rng.randrange(steps * 2)
         # Some lanes are slow, and so is one channel or the other.
         menu = [choice for choice in range(5) for _ in range(rng.choice((1, 1, 1, 4)))]
-        commit = _Commit()
+        commit, asked = _Commit(), Asked()
         try:
             for step in range(steps):
                 # The last run commits something: before every lane reads, a stop ends it at once.
-                if step >= stop_at and (not self.calm or machine.has_read) and not control.stop_asked.is_set():
-                    control.stop_asked.set()
-                    self._act(lanes, commit, machine.tick(self.now_s))
+                if step >= stop_at and (not self.calm or machine.has_read) and not asked.stop:
+                    asked = Asked(stop=True)
+                    self._act(machine, lanes, commit, machine.tick(self.now_s, asked))
                     # However slow lanes are, the last run waits for them.
                     machine.set_timer(Timer.STOP, math.inf)
                 choice = menu[int(rng.random() * len(menu))]
@@ -247,16 +242,16 @@ class Simulation:
                 elif choice == 1 and is_free and lane.to_lane:
                     self._end_epoch(lane)
                 elif choice == 2 and lane.to_driver:
-                    self._act(lanes, commit, machine.take(decode(lane.to_driver.popleft()), self.now_s))
+                    self._act(machine, lanes, commit, machine.take(decode(lane.to_driver.popleft()), self.now_s))
                 elif choice == 3:
                     self.now += 100
                     self.let_lanes_commit(lanes)
                     # A task does it as often as it says that it lives.
                     if rng.random() < 0.2:
                         lane.reports.flush()
-                    self._act(lanes, commit, machine.tick(self.now_s))
+                    self._act(machine, lanes, commit, machine.tick(self.now_s, asked))
                 elif choice == 4 and commit.action is not None and (self.now >= commit.due or self.calm):
-                    self._act(lanes, commit, machine.take(self._commit_epoch(commits, commit), self.now_s))
+                    self._act(machine, lanes, commit, machine.take(self._commit_epoch(commits, commit), self.now_s))
                 if machine.state is RunState.DONE:
                     return
                 if not self.calm and rng.random() < self.failure:
@@ -269,7 +264,9 @@ class Simulation:
             if machine.state is not RunState.DONE:
                 commits.abort(coordinator.open_reports)
 
-    def _act(self, lanes: Sequence[SimulatedLane], commit: _Commit, commands: Sequence[RunCommand]) -> None:
+    def _act(
+        self, machine: RunMachine, lanes: Sequence[SimulatedLane], commit: _Commit, commands: Sequence[RunCommand]
+    ) -> None:
         """Do what the machine of the run has decided, as `QueryRun` does."""
         pace = self._pace
         for command in commands:
@@ -290,8 +287,10 @@ class Simulation:
                     # So does the checkpoint.
                     commit.took_ms = self.random.choice((0, 0, 3 * INTERVAL_MS))
                     commit.action, commit.due = command, self.now + commit.took_ms
-                case ChangeInterval():
-                    self.changes_of_pace += 1
+                case TakeCommit():
+                    if pace.committed(command.load):
+                        machine.take(PaceChanged(pace.interval_ms, bool(pace.reason)), self.now_s)
+                        self.changes_of_pace += 1
 
     def _commit_epoch(self, commits: EpochCommits, commit: _Commit) -> CommitEnded:
         """Commit an epoch as `EpochCommitter` does."""

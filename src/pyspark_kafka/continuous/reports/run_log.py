@@ -6,13 +6,12 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark_kafka.continuous.epochs.pace import EpochPace
 
 _LOG = logging.getLogger(__name__)
 
-_SLOW_SECONDS = 30.0
 _MAX_NAMED = 10
 
 
@@ -34,8 +33,6 @@ class RunLog:
     def __init__(self, query_id: str, set_status: Callable[[str], None]) -> None:
         self._query_id, self.set_status = query_id, set_status
         self._logged: set[str] = set()
-        # The last epoch whose slow lanes were named; None if its commit was not delayed.
-        self._slow_epoch: int | None = None
 
     def wait_for_source(self) -> None:
         """Report that the source has not answered a question of the run before."""
@@ -120,38 +117,19 @@ class RunLog:
                 "" if free is None else f" (free slots: {free})",
             )
 
-    def wait_for_lanes(
-        self, awaited: tuple[int, tuple[int, ...]] | None, spans: Mapping[int, tuple[float, float]], now: float
-    ) -> None:
-        """Name the lanes that have not reported an epoch long after it has ended: a function or a sink waits there.
-
-        Args:
-            awaited: as `EpochCoordinator.awaited`.
-            spans: when the epochs that are not committed began and ended, by the monotonic clock.
-            now: by the same clock.
-        """
-        if awaited is None or awaited[0] == self._slow_epoch:
-            return
-        epoch, lanes = awaited
-        waited = now - spans[epoch][1]
-        if lanes and waited > _SLOW_SECONDS:
-            self._slow_epoch = epoch
-            named = numbered("lane", lanes)
-            self.set_status(f"Waiting for {named} to end epoch {epoch}")
-            _LOG.warning(
-                "Continuous query %s: %d of its lanes, %s, should have ended epoch %d %.0f s ago. No epoch is "
-                "committed until then. A function may wait there, or the sink accepts no more rows.",
-                self._query_id,
-                len(lanes),
-                named,
-                epoch,
-                waited,
-            )
-
-    def end_wait_for_lanes(self) -> bool:
-        """Return whether lanes delayed the commit until now. Called when an epoch is committed."""
-        was_slow, self._slow_epoch = self._slow_epoch is not None, None
-        return was_slow
+    def wait_for_lanes(self, lanes: Sequence[int], epoch: int, waited: float) -> None:
+        """Name the lanes that have not reported an epoch long after it has ended: a function or a sink waits there."""
+        named = numbered("lane", lanes)
+        self.set_status(f"Waiting for {named} to end epoch {epoch}")
+        _LOG.warning(
+            "Continuous query %s: %d of its lanes, %s, should have ended epoch %d %.0f s ago. No epoch is "
+            "committed until then. A function may wait there, or the sink accepts no more rows.",
+            self._query_id,
+            len(lanes),
+            named,
+            epoch,
+            waited,
+        )
 
     def change_interval(self, pace: EpochPace) -> None:
         """Report that epochs last longer, or as long as asked again."""

@@ -1,16 +1,24 @@
-"""What happens to a run of a continuous query, and what a run asks for, besides messages of tasks and epochs."""
+"""What happens to a run of a continuous query, besides messages of tasks, and what is asked of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pyspark_kafka.continuous.epochs.coordinator import EpochCommand
 from pyspark_kafka.continuous.epochs.messages import Message
 from pyspark_kafka.continuous.run.commits import CommitEnded
 
 if TYPE_CHECKING:
     from pyspark_kafka.connector import Offset
+
+
+class Asked(NamedTuple):
+    """What holders of the query's handle want: its end, also without its last epoch, or a commit of readable rows."""
+
+    stop: bool = False
+    give_up: bool = False
+    end_epoch: bool = False
+    find_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +57,14 @@ class EndFound:
 
 
 @dataclass(frozen=True, slots=True)
-class FindEnd:
-    """Ask the source where readable rows end."""
+class PaceChanged:
+    """Epochs have another length from now on, perhaps a longer one than asked because something cannot follow."""
 
-
-@dataclass(frozen=True, slots=True)
-class CheckSlots:
-    """Check whether Spark has other slots than the run was planned for."""
-
-
-@dataclass(frozen=True, slots=True)
-class WarnOfSlots:
-    """Report that Spark has not started the tasks, unless slots are free."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeInterval:
-    """Report that epochs have another length from now on."""
+    interval_ms: int
+    is_longer: bool
 
 
 # None only wakes the thread of the query.
-RunEvent: TypeAlias = Message | TaskLost | JobEnded | CommitEnded | PartitionsChanged | SourceFailed | EndFound | None
-RunCommand: TypeAlias = EpochCommand | FindEnd | CheckSlots | WarnOfSlots | ChangeInterval
+RunEvent: TypeAlias = (
+    Message | TaskLost | JobEnded | CommitEnded | PartitionsChanged | PaceChanged | SourceFailed | EndFound | None
+)

@@ -1,7 +1,7 @@
 """What a run of a continuous query does next: a state machine with timers. It decides, `run.py` does.
 
-Pure: no sockets, no Spark, and no clock; times are arguments, in seconds of the monotonic clock. It shares memory with
-other threads only by `QueryControl` and `RowWaits`.
+Pure: no sockets, no clock, no Spark. It takes events, times in seconds of the monotonic clock, and what is asked of the
+query; it returns commands, which are data (`effects.py`), and changes nothing but itself.
 
 The story of one epoch, in a run with two lanes:
 
@@ -25,36 +25,24 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.continuous.epochs.coordinator import BeginReading, EndEpoch, RunIsDone
 from pyspark_kafka.continuous.epochs.messages import Failed, Hello, LaneCommitted, LaneEnded, Moved, Reports, Started
 from pyspark_kafka.continuous.epochs.pace import EpochLoad
+from pyspark_kafka.continuous.run import effects, events
 from pyspark_kafka.continuous.run.commits import CommitEnded
 from pyspark_kafka.continuous.run.errors import job_ended, lane_failed, run_failed, task_lost
-from pyspark_kafka.continuous.run.events import (
-    ChangeInterval,
-    CheckSlots,
-    EndFound,
-    FindEnd,
-    JobEnded,
-    PartitionsChanged,
-    SourceFailed,
-    TaskLost,
-    WarnOfSlots,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark_kafka.connector import Offset
     from pyspark_kafka.continuous.epochs.coordinator import EpochCommand, EpochCoordinator
-    from pyspark_kafka.continuous.reports.run_log import RunLog
-    from pyspark_kafka.continuous.run.context import RunContext
-    from pyspark_kafka.continuous.run.events import RunCommand, RunEvent
+    from pyspark_kafka.continuous.run.effects import RunCommand
+    from pyspark_kafka.continuous.run.events import RunEvent
 
 READING_STATUS = "Processing new data"
 # How often calls that wait for rows, which cannot wake the thread of the query, are checked.
 _WAITS_SECONDS = 0.02
-# At the latest after this time the flags of `QueryControl` are checked.
+# At the latest after this time the run checks what is asked of it.
 _CHECK_SECONDS = 1.0
 _LATE_START_SECONDS = 10.0
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = _SLOW_LANES_SECONDS = 30.0
 # A query without rows that has run for this time was not stopped by the failure before.
 _STEADY_SECONDS = 60.0
 # Within this time a lane polls its reader at least once, as readers return after about 100 ms; unless it is delayed.
@@ -88,6 +76,7 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.DONE: frozenset(),
     _S.FAILED: frozenset(),
 }
+_NOTHING_ASKED = events.Asked()
 _OVER = tuple(state for state, ends in TRANSITIONS.items() if not ends)
 
 
@@ -124,13 +113,10 @@ class RunMachine:
     Runs on: driver, on the thread of the query. No method blocks.
 
     Args:
-        context: of the query.
-        log: of the run.
         coordinator: the epochs; no lane has started.
         lanes_of: the lanes of each task, by task.
         now: when the run begins.
         idle_epoch_s: after how many seconds an epoch ends though nothing has moved; None for never.
-        reached: returns the offset up to which rows are committed.
 
     Attributes:
         state: where the run is.
@@ -140,16 +126,11 @@ class RunMachine:
 
     def __init__(
         self,
-        context: RunContext,
-        log: RunLog,
         coordinator: EpochCoordinator,
         lanes_of: Mapping[int, Iterable[int]],
         now: float,
         idle_epoch_s: float | None = None,
-        reached: Callable[[], Offset] | None = None,
     ) -> None:
-        self._query_id, self._control, self._waits = context.query_id, context.control, context.waits
-        self._pace, self._log, self._reached = context.pace, log, reached
         self._lanes_of = {task: set(lanes) for task, lanes in lanes_of.items()}
         self.coordinator = coordinator
         self.state = RunState.STARTING
@@ -158,6 +139,8 @@ class RunMachine:
         self._began = self._epoch_since = now
         self._due = {Timer.CHECK: now + _CHECK_SECONDS, Timer.LATE_START: now + _LATE_START_SECONDS}
         self._idle_epoch_s = math.inf if idle_epoch_s is None else idle_epoch_s
+        # After which time an epoch may end before its time.
+        self._min_epoch_s = _IDLE_SECONDS
         # When lanes began and ended the epochs that are not committed.
         self._spans: dict[int, tuple[float, float]] = {}
         # Whether the query is to be planned again.
@@ -167,6 +150,8 @@ class RunMachine:
         self._has_task = False
         # Whether the source is asked where readable rows end, for calls that wait for them.
         self._end_asked = False
+        # The last epoch whose slow lanes were named; None if its commit was not delayed.
+        self._slow_epoch: int | None = None
 
     @property
     def is_over(self) -> bool:
@@ -181,7 +166,7 @@ class RunMachine:
     @property
     def is_idle(self) -> bool:
         """Return whether every lane reads, and every row that was read is committed."""
-        return self._control.is_reading and self.coordinator.is_idle
+        return self.has_read and self.coordinator.is_idle
 
     def has_advanced(self, now: float) -> bool:
         """Return whether the run got past where it began; see `EpochCoordinator.has_advanced`."""
@@ -192,11 +177,11 @@ class RunMachine:
         """Set when something is due, in place of the time before."""
         self._due[timer] = at
 
-    def wait_seconds(self, now: float) -> float:
-        """Return for how long to wait for an event at most, before `tick` is called."""
+    def wait_seconds(self, now: float, *, calls_wait: bool = False) -> float:
+        """Return for how long to wait for an event at most, before `tick` is called; less if calls wait for rows."""
         if self._is_stale and self.state is not RunState.STOPPING:
             return 0.0
-        if self._waits.are_waiting:
+        if calls_wait:
             return _WAITS_SECONDS
         due = min(self._due.get(timer, math.inf) for timer in TIMERS[self.state])
         end_ms = self.coordinator.due_ms()
@@ -233,19 +218,23 @@ class RunMachine:
                 coordinator.failed(event.lane)
                 self._failed_lanes = {event.lane}
                 self.fail(lane_failed(event, coordinator.current_epoch))
-            case TaskLost():
+            case events.TaskLost():
                 self._failed_lanes = self._lanes_of.get(event.task, set())
                 self.fail(task_lost(event.task, event.reason, self._failed_lanes))
-            case JobEnded():
+            case events.JobEnded():
                 # Any task may have ended it.
                 self._failed_lanes = set().union(*self._lanes_of.values())
                 self.fail(job_ended(event.error))
-            case PartitionsChanged():
+            case events.PartitionsChanged():
                 self._is_stale = True
-            case SourceFailed():
+            case events.PaceChanged():
+                coordinator.set_interval(event.interval_ms)
+                self._min_epoch_s = max(_IDLE_SECONDS, event.interval_ms / 1000) if event.is_longer else _IDLE_SECONDS
+            case events.SourceFailed():
                 raise event.error
-            case EndFound():
-                self._take_end(event)
+            case events.EndFound():
+                self._end_asked = False
+                return [effects.TakeEnd(event)]
         return []
 
     def fail(self, error: BaseException) -> None:
@@ -254,28 +243,27 @@ class RunMachine:
             self.failure = error
             self._move(RunState.FAILED)
 
-    def tick(self, now: float) -> list[RunCommand]:
+    def tick(self, now: float, asked: events.Asked = _NOTHING_ASKED) -> list[RunCommand]:
         """Return what is due by time, or is asked of the query."""
         if self.is_over:
             return []
         commands: list[RunCommand] = []
-        if self._waits.need_target and not self._end_asked:
+        if asked.find_end and not self._end_asked:
             self._end_asked = True
-            self._waits.begin_poll()
-            commands.append(FindEnd())
-        commands += self._noted(self._end_epochs(now), now)
-        if self._control.give_up.is_set():
+            commands.append(effects.FindEnd())
+        commands += self._noted(self._end_epochs(now, asked), now)
+        if asked.give_up:
             self.fail(run_failed("it was asked to stop again before the epoch had ended", "Start it again."))
         elif self._is_due(Timer.STOP, now):
-            self._give_up_last_epoch()
+            commands += self._give_up_last_epoch(asked)
         if self._is_due(Timer.LATE_START, now):
             self.set_timer(Timer.LATE_START, now + _LATE_START_SECONDS)
-            commands += self._late_start()
+            commands.append(self._late_start())
         if self._is_due(Timer.SLOTS, now):
-            commands.append(CheckSlots())
+            commands.append(effects.CheckSlots())
         if self._is_due(Timer.CHECK, now):
             self.set_timer(Timer.CHECK, now + _CHECK_SECONDS)
-            self._log.wait_for_lanes(self.coordinator.awaited, self._spans, now)
+            commands += self._slow_lanes(now)
         return commands
 
     def _is_due(self, timer: Timer, now: float) -> bool:
@@ -286,19 +274,18 @@ class RunMachine:
             raise AssertionError(f"a run that is {self.state.name} cannot be {state.name} next")
         self.state = state
 
-    def _end_epochs(self, now: float) -> Sequence[EpochCommand]:
+    def _end_epochs(self, now: float, asked: events.Asked) -> Sequence[EpochCommand]:
         """Return the commands for an epoch whose time is over, or which ends before its time."""
-        coordinator, control = self.coordinator, self._control
+        coordinator = self.coordinator
         commands = coordinator.ticked(int(now * 1000))
         if self.state is RunState.STOPPING:
             return commands
-        if control.stop_asked.is_set() or self._is_stale:
+        if asked.stop or self._is_stale:
             if self.state is RunState.READING:
                 self._move(RunState.STOPPING)
                 self.set_timer(Timer.STOP, now + _STOP_SECONDS)
             return commands + coordinator.stop()
-        if self._waits.end_wanted.is_set() and now - self._epoch_since >= self._min_epoch_s():
-            self._waits.end_wanted.clear()
+        if asked.end_epoch and now - self._epoch_since >= self._min_epoch_s:
             return commands + coordinator.end_now()
         if self._is_due(Timer.IDLE_EPOCH, now):
             # If commits do not keep up, nothing ends now.
@@ -312,8 +299,7 @@ class RunMachine:
             match command:
                 case BeginReading():
                     self._move(RunState.READING)
-                    self.has_read = self._control.is_reading = True
-                    self._log.set_status(READING_STATUS)
+                    self.has_read = True
                     self._begin_epoch(now)
                 case EndEpoch():
                     self._spans[command.epoch] = self._epoch_since, now
@@ -330,48 +316,41 @@ class RunMachine:
         if commit.end is None:
             raise commit.error or RuntimeError("a commit without an end has an error")
         epoch, reports = commit.action.epoch, commit.action.reports
-        if self._log.end_wait_for_lanes():
-            self._log.set_status(READING_STATUS)
         begun, ended = self._spans.pop(epoch)
         # A lane that was delayed, by the end of the epoch before or a slow start, may have left rows unread.
         polled = all(report.polled and not report.rows_read for report in reports)
-        self._waits.committed(commit.end, begun if polled and ended - begun >= _IDLE_SECONDS else None)
-        commands: list[RunCommand] = []
-        if self._pace.committed(EpochLoad.of(reports, (ended - begun) * 1000, commit.took_s * 1000)):
-            self.coordinator.set_interval(self._pace.interval_ms)
-            commands.append(ChangeInterval())
-        return commands + self._noted(self.coordinator.committed(epoch), now)
+        idle_since = begun if polled and ended - begun >= _IDLE_SECONDS else None
+        load = EpochLoad.of(reports, (ended - begun) * 1000, commit.took_s * 1000)
+        was_slow, self._slow_epoch = self._slow_epoch is not None, None
+        taken = effects.TakeCommit(commit.end, idle_since, load, was_slow)
+        return [taken, *self._noted(self.coordinator.committed(epoch), now)]
 
-    def _take_end(self, found: EndFound) -> None:
-        self._end_asked = False
-        if found.error is not None:
-            self._waits.fail_poll(found.error)
-        elif self._reached is not None:
-            # Nothing below the start is to be read, whether it is in the checkpoint or where a new query begins.
-            self._waits.set_target(found.target, self._reached())
+    def _slow_lanes(self, now: float) -> list[RunCommand]:
+        """Name lanes that have not reported an epoch long after it has ended, once: they delay the commit."""
+        awaited = self.coordinator.awaited
+        if awaited is None or awaited[0] == self._slow_epoch:
+            return []
+        epoch, lanes = awaited
+        waited = now - self._spans[epoch][1]
+        if not lanes or waited <= _SLOW_LANES_SECONDS:
+            return []
+        self._slow_epoch = epoch
+        return [effects.WarnOfLanes(epoch, lanes, waited)]
 
-    def _min_epoch_s(self) -> float:
-        """Return after which time an epoch may end before its time."""
-        return max(_IDLE_SECONDS, self._pace.interval_ms / 1000) if self._pace.reason else _IDLE_SECONDS
-
-    def _late_start(self) -> list[RunCommand]:
+    def _late_start(self) -> RunCommand:
         if not self._has_task:
-            return [WarnOfSlots()]
+            return effects.WarnOfSlots()
         # Spark starts all tasks or none.
         starting = self.coordinator.starting
-        late = [task for task, lanes in self._lanes_of.items() if not lanes.isdisjoint(starting)]
-        self._log.wait_for_tasks(late, len(self._lanes_of))
-        return []
+        return effects.WarnOfTasks([task for task, lanes in self._lanes_of.items() if not lanes.isdisjoint(starting)])
 
-    def _give_up_last_epoch(self) -> None:
-        why = "its input partitions or slots had changed"
-        if self._control.stop_asked.is_set():
-            # A commit that waits out an outage ends with the query. The next run has the event as well.
-            self._control.give_up.set()
-            why = "the query was asked to stop"
+    def _give_up_last_epoch(self, asked: events.Asked) -> list[RunCommand]:
         self.fail(
             run_failed(
-                f"a lane did not end its epoch within {_STOP_SECONDS:.0f} s after {why}",
+                f"a lane did not end its epoch within {_STOP_SECONDS:.0f} s after "
+                f"{'the query was asked to stop' if asked.stop else 'its input partitions or slots had changed'}",
                 "Find the function that waits; the rows of this epoch will be read again.",
             )
         )
+        # For a change, the next run would have the event as well.
+        return [effects.GiveUp()] if asked.stop else []

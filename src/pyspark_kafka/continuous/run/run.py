@@ -8,6 +8,7 @@ from __future__ import annotations
 import queue
 import time
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.continuous.channel.driver_side import TaskConnections
@@ -23,20 +24,10 @@ from pyspark_kafka.continuous.epochs.messages import End, Go, Reports
 from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
 from pyspark_kafka.continuous.reports.run_log import RunLog
+from pyspark_kafka.continuous.run import effects, events
 from pyspark_kafka.continuous.run.commits import EpochCommitter
 from pyspark_kafka.continuous.run.errors import run_failed
-from pyspark_kafka.continuous.run.events import (
-    ChangeInterval,
-    CheckSlots,
-    EndFound,
-    FindEnd,
-    JobEnded,
-    PartitionsChanged,
-    SourceFailed,
-    TaskLost,
-    WarnOfSlots,
-)
-from pyspark_kafka.continuous.run.machine import RunMachine, RunState, Timer
+from pyspark_kafka.continuous.run.machine import READING_STATUS, RunMachine, RunState, Timer
 from pyspark_kafka.continuous.run.partition_watch import PartitionWatch
 from pyspark_kafka.continuous.run.planner import RunPlanner
 from pyspark_kafka.errors import ConnectorError
@@ -46,7 +37,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.connector import InputPartition, Offset
     from pyspark_kafka.continuous.run.context import RunContext
-    from pyspark_kafka.continuous.run.events import RunCommand, RunEvent
+    from pyspark_kafka.continuous.run.effects import RunCommand
+    from pyspark_kafka.continuous.run.events import RunEvent
 
 _MAX_EVENTS = 100
 _NO_PARTITIONS_SECONDS = 1.0
@@ -125,12 +117,8 @@ class QueryRun:
                 self._waits.poll_again()
                 self._waits.begin_poll()
                 found = self._find_end()
-                if found.error is not None:
-                    self._waits.fail_poll(found.error)
-                else:
-                    reached = self._reached()
-                    # Where a source does not know its end, no partitions means no rows.
-                    self._waits.set_target(reached if found.target is None else found.target, reached)
+                # Where a source does not know its end, no partitions means no rows.
+                self._take_end(events.EndFound(self._reached()) if found == events.EndFound(None) else found)
 
     def _run_tasks(self, planner: RunPlanner, partitions: Sequence[InputPartition], tasks: int) -> None:
         """Run on tasks of Spark until the machine is over.
@@ -154,17 +142,17 @@ class QueryRun:
                 key,
                 self._plan.host,
                 lambda _, message: put(message),
-                lambda task, reason: put(TaskLost(task, reason)),
+                lambda task, reason: put(events.TaskLost(task, reason)),
                 self._plan.port,
                 self._plan.lost_s,
             )
             closing.callback(connections.close)
             plan = planner.plan_tasks(partitions, tasks, self._first_epoch, key, connections.port)
             now = time.monotonic()
-            coordinator = EpochCoordinator(len(partitions), self._first_epoch, self._context.pace.interval_ms)
-            lanes_of = dict(enumerate(plan.lanes))
-            machine = RunMachine(self._context, self._log, coordinator, lanes_of, now, idle_epoch_s, self._reached)
-            self._machine = machine
+            pace = self._context.pace
+            coordinator = EpochCoordinator(len(partitions), self._first_epoch, pace.interval_ms)
+            self._machine = machine = RunMachine(coordinator, dict(enumerate(plan.lanes)), now, idle_epoch_s)
+            machine.take(events.PaceChanged(pace.interval_ms, bool(pace.reason)), now)
             slots = SlotWatch(
                 self._context.slots,
                 len(plan.lanes),
@@ -177,12 +165,12 @@ class QueryRun:
             watch = PartitionWatch(
                 None if self._plan.available_now else self._plan.stream.needsReconfiguration,
                 self._context.commits.check_owner,
-                lambda: put(PartitionsChanged()),
-                lambda error: put(SourceFailed(error)),
+                lambda: put(events.PartitionsChanged()),
+                lambda error: put(events.SourceFailed(error)),
                 lambda: put(self._find_end()),
             )
             closing.callback(self._close_watch, watch)
-            job = TasksJob(self._context.spark, plan, lambda error: put(JobEnded(error)))
+            job = TasksJob(self._context.spark, plan, lambda error: put(events.JobEnded(error)))
             self._control.message = "Starting tasks"
             job.start()
             closing.callback(self._end_job, machine, job)
@@ -213,13 +201,14 @@ class QueryRun:
         self, machine: RunMachine, connections: TaskConnections, slots: SlotWatch, watch: PartitionWatch
     ) -> None:
         """Take events until the run is done or has failed."""
+        act = partial(self._act, machine, connections, slots, watch)
         try:
             while not machine.is_over:
                 try:
-                    commands = self._take_events(machine)
+                    act(self._take_events(machine))
+                    # After that: a call whose rows are committed asks for nothing more.
                     now = time.monotonic()
-                    commands += machine.tick(now)
-                    self._act(machine, connections, slots, watch, commands)
+                    act(machine.tick(now, self._asked()))
                     if machine.is_idle:
                         self._context.progress.rest(now)
                 except ConnectorError as error:
@@ -242,7 +231,8 @@ class QueryRun:
         """
         commands: list[RunCommand] = []
         with suppress(queue.Empty):
-            event = self._events.get(timeout=machine.wait_seconds(time.monotonic()))
+            wait_s = machine.wait_seconds(time.monotonic(), calls_wait=self._waits.are_waiting)
+            event = self._events.get(timeout=wait_s)
             now = time.monotonic()
             commands = machine.take(event, now)
             for _ in range(_MAX_EVENTS):
@@ -250,6 +240,12 @@ class QueryRun:
                     break
                 commands = machine.take(self._events.get_nowait(), now)
         return commands
+
+    def _asked(self) -> events.Asked:
+        control, waits = self._control, self._waits
+        return events.Asked(
+            control.stop_asked.is_set(), control.give_up.is_set(), waits.end_wanted.is_set(), waits.need_target
+        )
 
     def _act(
         self,
@@ -259,40 +255,64 @@ class QueryRun:
         watch: PartitionWatch,
         commands: Sequence[RunCommand],
     ) -> None:
-        pace, progress = self._context.pace, self._context.progress
+        pace, progress, log, waits = self._context.pace, self._context.progress, self._log, self._waits
         for command in commands:
             match command:
                 case EndEpoch():
+                    waits.end_wanted.clear()
                     connections.broadcast(End(command.epoch, int(command.last), pace.lanes_ms))
                 case CommitEpoch():
                     # One at a time: the coordinator waits for the end of one before it returns the next.
                     self._committer.start_commit(command)
                 case BeginReading():
+                    self._control.is_reading = True
+                    log.set_status(READING_STATUS)
                     connections.broadcast(Go())
                     progress.begin(time.monotonic())
                     watch.start()
-                case ChangeInterval():
-                    progress.set_interval(pace.interval_ms, pace.reason)
-                    self._log.change_interval(pace)
-                case FindEnd():
+                case effects.FindEnd():
+                    waits.begin_poll()
                     watch.want_end()
-                case CheckSlots():
+                case effects.TakeEnd():
+                    self._take_end(command.found)
+                case effects.TakeCommit():
+                    if command.was_slow:
+                        log.set_status(READING_STATUS)
+                    waits.committed(command.reached, command.idle_since)
+                    if pace.committed(command.load):
+                        machine.take(events.PaceChanged(pace.interval_ms, bool(pace.reason)), time.monotonic())
+                        progress.set_interval(pace.interval_ms, pace.reason)
+                        log.change_interval(pace)
+                case effects.GiveUp():
+                    self._control.give_up.set()
+                case effects.CheckSlots():
                     now = time.monotonic()
                     if slots.look(now, is_running=machine.has_read):
-                        machine.take(PartitionsChanged(), now)
+                        machine.take(events.PartitionsChanged(), now)
                     machine.set_timer(Timer.SLOTS, slots.due_at)
-                case WarnOfSlots():
+                case effects.WarnOfSlots():
                     # With slots free Spark is slow to start tasks: a first job on a busy machine.
                     free = slots.free()
                     if free is None or free < slots.tasks:
-                        self._log.wait_for_slots(slots.tasks, free)
+                        log.wait_for_slots(slots.tasks, free)
+                case effects.WarnOfTasks():
+                    log.wait_for_tasks(command.late, slots.tasks)
+                case effects.WarnOfLanes():
+                    log.wait_for_lanes(command.lanes, command.epoch, command.waited)
 
-    def _find_end(self) -> EndFound:
+    def _find_end(self) -> events.EndFound:
         """Ask the source where readable rows end; runs on the thread of the watch."""
         try:
-            return EndFound(self._plan.stream.latestOffset())
+            return events.EndFound(self._plan.stream.latestOffset())
         except BaseException as error:  # noqa: BLE001 - raised by the waiting calls; they would wait forever otherwise
-            return EndFound(None, error)
+            return events.EndFound(None, error)
+
+    def _take_end(self, found: events.EndFound) -> None:
+        if found.error is not None:
+            self._waits.fail_poll(found.error)
+        else:
+            # Nothing below the start is to be read, whether it is in the checkpoint or where a new query begins.
+            self._waits.set_target(found.target, self._reached())
 
     def _reached(self) -> Offset:
         return self._plan.stream.deserializeOffset(self._context.commits.start)

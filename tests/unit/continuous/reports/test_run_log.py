@@ -6,28 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from pyspark_kafka.continuous.epochs.coordinator import EpochCoordinator, LaneReport
 from pyspark_kafka.continuous.reports.run_log import RunLog
 
 
-def test_lanes_that_delay_commits_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_lanes_that_delay_commits_are_named(caplog: pytest.LogCaptureFixture) -> None:
     statuses: list[str] = []
-    log = RunLog("the query", statuses.append)
-    coordinator = EpochCoordinator(2, 4, 100)
-    for lane in range(2):
-        coordinator.started(lane)
-    coordinator.end_now()
-    coordinator.reported(LaneReport(0, 4, "{}", "{}"))
-    spans = {4: (90.0, 100.0)}
-    log.wait_for_lanes(coordinator.awaited, spans, 129.0)
-    assert not log.end_wait_for_lanes()
-    for now in (131.0, 132.0):
-        log.wait_for_lanes(coordinator.awaited, spans, now)
+    RunLog("the query", statuses.append).wait_for_lanes([1], 4, 31.2)
     assert statuses == ["Waiting for lane 1 to end epoch 4"]
-    assert caplog.text.count("lane 1, should have ended epoch 4 31 s ago") == 1
-    assert log.end_wait_for_lanes()
-    assert not log.end_wait_for_lanes()
-    log.wait_for_lanes(None, {}, 140.0)
+    assert "1 of its lanes, lane 1, should have ended epoch 4 31 s ago" in caplog.text
 
 
 def test_each_wait_is_logged_once_and_shown_each_time(caplog: pytest.LogCaptureFixture) -> None:

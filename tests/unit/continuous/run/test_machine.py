@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
+from collections import defaultdict
 from collections.abc import Callable
-from types import SimpleNamespace
+from contextlib import suppress
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
-from pyspark_kafka.connector import CommitLimit
+from kit.pointers import REPO
 from pyspark_kafka.continuous.epochs.coordinator import (
     BeginReading,
     CommitEpoch,
@@ -21,40 +23,37 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     RunIsDone,
 )
 from pyspark_kafka.continuous.epochs.messages import Alive, Failed, Hello, LaneEnded, Moved, Reports, Started
-from pyspark_kafka.continuous.epochs.pace import EpochPace
-from pyspark_kafka.continuous.reports.run_log import RunLog
+from pyspark_kafka.continuous.epochs.pace import EpochLoad
 from pyspark_kafka.continuous.run.commits import CommitEnded
-from pyspark_kafka.continuous.run.context import QueryControl
-from pyspark_kafka.continuous.run.events import (
-    ChangeInterval,
+from pyspark_kafka.continuous.run.effects import (
     CheckSlots,
-    EndFound,
     FindEnd,
-    JobEnded,
-    PartitionsChanged,
+    GiveUp,
     RunCommand,
+    TakeCommit,
+    TakeEnd,
+    WarnOfLanes,
+    WarnOfSlots,
+    WarnOfTasks,
+)
+from pyspark_kafka.continuous.run.events import (
+    Asked,
+    EndFound,
+    JobEnded,
+    PaceChanged,
+    PartitionsChanged,
+    RunEvent,
     SourceFailed,
     TaskLost,
-    WarnOfSlots,
 )
 from pyspark_kafka.continuous.run.machine import TIMERS, TRANSITIONS, RunMachine, RunState, Timer
-from pyspark_kafka.continuous.run.waits import RowWaits
 
 NOW = 1_000.0
 
 
-def machine_of(
-    *, now: float = NOW, idle_epoch_s: float | None = None, pace: EpochPace | None = None, waits: Any = None
-) -> RunMachine:
+def machine_of(*, now: float = NOW, idle_epoch_s: float | None = None) -> RunMachine:
     """Return a machine of two tasks with a lane each; the first epoch is 4."""
-    control = QueryControl()
-    context: Any = SimpleNamespace(
-        control=control, waits=RowWaits(lambda position, target: position >= target) if waits is None else waits,  # type: ignore[operator]
-        query_id="the query", pace=EpochPace(100) if pace is None else pace,
-    )  # fmt: skip
-    log = RunLog("the query", lambda text: setattr(control, "message", text))
-    coordinator = EpochCoordinator(2, 4, context.pace.interval_ms)
-    return RunMachine(context, log, coordinator, {0: [0], 1: [1]}, now, idle_epoch_s, Mock(return_value=0))
+    return RunMachine(EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, now, idle_epoch_s)
 
 
 def start(machine: RunMachine, now: float = NOW) -> list[RunCommand]:
@@ -74,31 +73,29 @@ def committed(command: RunCommand, end: Any = 9) -> CommitEnded:
 
 
 def stop(machine: RunMachine, now: float = NOW) -> list[RunCommand]:
-    machine._control.stop_asked.set()
-    return machine.tick(now)
+    return machine.tick(now, Asked(stop=True))
 
 
-def plan_again(machine: RunMachine) -> None:
-    machine.take(PartitionsChanged(), NOW)
-    machine.tick(NOW)
+def plan_again(machine: RunMachine, now: float = NOW) -> list[RunCommand]:
+    return machine.take(PartitionsChanged(), now) + machine.tick(now)
 
 
-def give_up(machine: RunMachine) -> None:
-    machine._control.give_up.set()
-    machine.tick(NOW)
+def end_lanes(machine: RunMachine) -> list[RunCommand]:
+    """Let both lanes reach the ends of their input partitions."""
+    return [command for lane in range(2) for command in machine.take(LaneEnded(lane), NOW)]
 
 
-def end_lanes(machine: RunMachine) -> None:
-    """Let both lanes reach the ends of their input partitions, and the epoch be committed."""
-    for lane in range(2):
-        machine.take(LaneEnded(lane), NOW)
-    finish(machine)
+def finish(machine: RunMachine) -> list[RunCommand]:
+    """Let both lanes report the epoch that has ended, and the epoch be committed."""
+    return [followed for command in report(machine) for followed in machine.take(committed(command), NOW)]
 
 
-def finish(machine: RunMachine) -> None:
-    """Let both lanes report the last epoch, and the epoch be committed."""
-    for command in report(machine):
-        machine.take(committed(command), NOW)
+def two_epochs(machine: RunMachine) -> list[RunCommand]:
+    """Let two epochs end and be reported, and the first one be committed."""
+    for now in (NOW + 1, NOW + 2):
+        machine.tick(now, Asked(end_epoch=True))
+    commands = report(machine) + report(machine, 5)
+    return [followed for command in commands for followed in machine.take(committed(command), NOW + 2)]
 
 
 def to_starting(_: RunMachine) -> None:
@@ -136,12 +133,16 @@ EVENTS: dict[str, Callable[[RunMachine], Any]] = {
     "the job ends": lambda machine: machine.take(JobEnded(None), NOW),
     "the query is stopped": stop,
     "the source changes": plan_again,
-    "the query is given up": give_up,
-    "every lane ends": end_lanes,
+    "the query is given up": lambda machine: machine.tick(NOW, Asked(give_up=True)),
+    "every lane ends": lambda machine: end_lanes(machine) + finish(machine),
     "the last epoch is committed": finish,
+    "two epochs are reported": two_epochs,
     "a task says hello": lambda machine: machine.take(Hello(0), NOW),
     "a task lives": lambda machine: machine.take(Alive(), NOW),
+    "a call waits for rows": lambda machine: machine.tick(NOW + 1, Asked(end_epoch=True, find_end=True)),
+    "the end of rows is found": lambda machine: machine.take(EndFound(None), NOW),
     "time passes": lambda machine: machine.tick(NOW + 3_600),
+    "time passes after a stop": lambda machine: machine.tick(NOW + 3_600, Asked(stop=True)),
 }
 _S = RunState
 # What changes the state; every other event leaves it as it is, or is an error of the order.
@@ -167,6 +168,9 @@ MOVES = {
     (_S.STOPPING, "every lane ends"): _S.DONE,
     (_S.STOPPING, "the last epoch is committed"): _S.DONE,
     (_S.STOPPING, "time passes"): _S.FAILED,
+    (_S.STARTING, "time passes after a stop"): _S.DONE,
+    (_S.READING, "time passes after a stop"): _S.STOPPING,
+    (_S.STOPPING, "time passes after a stop"): _S.FAILED,
 }
 
 
@@ -182,6 +186,39 @@ def test_event_changes_the_state_as_the_table_says(state: RunState, event: str) 
         assert (state, event) not in MOVES
     assert machine.state is MOVES.get((state, event), state)
     assert (machine.failure is not None) is (machine.state is RunState.FAILED)
+
+
+class RecordedMachine(RunMachine):
+    """A machine of two tasks that records which commands have followed from which events."""
+
+    def __init__(self, followed: dict[str, set[str]]) -> None:
+        super().__init__(EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, NOW)
+        self.set_timer(Timer.SLOTS, NOW + 20)
+        self._followed = followed
+
+    def take(self, event: RunEvent, now: float) -> list[RunCommand]:
+        commands = super().take(event, now)
+        self._followed[type(event).__name__] |= {type(command).__name__ for command in commands}
+        return commands
+
+    def tick(self, now: float, asked: Asked = Asked()) -> list[RunCommand]:  # noqa: B008 - a constant
+        commands = super().tick(now, asked)
+        self._followed["tick"] |= {type(command).__name__ for command in commands}
+        return commands
+
+
+def test_commands_that_follow_from_events_are_those_of_the_page() -> None:
+    page = (REPO / "docs" / "internals" / "life-of-an-epoch.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|", page.partition("| Event |")[2], re.MULTILINE)
+    on_page = {event: set(re.findall(r"\w+", commands)) for event, commands in rows}
+    followed: dict[str, set[str]] = defaultdict(set)
+    for state, *events in itertools.product(RunState, EVENTS.values(), EVENTS.values()):
+        machine = RecordedMachine(followed)
+        WAYS[state](machine)
+        with suppress(EpochOrderError):
+            for event in events:
+                event(machine)
+    assert {event: commands for event, commands in followed.items() if commands} == on_page
 
 
 def test_every_transition_is_caused_by_an_event_of_the_table() -> None:
@@ -256,7 +293,7 @@ def test_epoch_with_rows_ends_after_its_interval() -> None:
     assert 0.1 <= wait_s < 0.2
     assert machine.tick(NOW + wait_s) == [EndEpoch(4)]
     (commit,) = report(machine)
-    assert machine.take(committed(commit), NOW) == []
+    assert [type(command) for command in machine.take(committed(commit), NOW)] == [TakeCommit]
     assert machine.is_idle
 
 
@@ -265,7 +302,7 @@ def test_stop_ends_the_run_when_the_last_epoch_is_committed() -> None:
     start(machine)
     assert stop(machine) == [EndEpoch(4, last=True)]
     (commit,) = report(machine)
-    assert machine.take(committed(commit), NOW) == [RunIsDone()]
+    assert machine.take(committed(commit), NOW)[1:] == [RunIsDone()]
     assert machine.state is RunState.DONE
     assert not machine.is_at_end
 
@@ -274,6 +311,7 @@ def test_run_whose_lanes_have_ended_is_at_its_end() -> None:
     machine = machine_of()
     start(machine)
     end_lanes(machine)
+    finish(machine)
     assert machine.is_at_end
 
 
@@ -281,13 +319,14 @@ def test_run_whose_lanes_have_ended_is_at_its_end() -> None:
 def test_last_epoch_is_given_up_after_a_time(asked: bool) -> None:
     machine = machine_of()
     start(machine)
-    (stop if asked else plan_again)(machine)
-    machine.tick(NOW + 29)
+    end = stop if asked else plan_again
+    end(machine)
+    end(machine, NOW + 29)
     assert machine.state is RunState.STOPPING
-    machine.tick(NOW + 30)
+    commands = end(machine, NOW + 30)
     assert ("was asked to stop" if asked else "partitions or slots had changed") in str(machine.failure)
-    # Set by a change of partitions, it would end each run that follows.
-    assert machine._control.give_up.is_set() is asked
+    # For a change of partitions, it would end each run that follows.
+    assert commands == ([GiveUp()] if asked else [])
 
 
 def test_error_of_a_commit_is_raised_and_its_epoch_stays_open() -> None:
@@ -308,34 +347,51 @@ def test_error_of_the_source_is_raised() -> None:
 
 @pytest.mark.parametrize(("rows", "polled", "is_idle"), [(0, 1, True), (0, 0, False), (1, 1, False)])
 def test_epoch_without_rows_is_idle_if_every_lane_has_polled_its_reader(rows: int, polled: int, is_idle: bool) -> None:
-    commits: list[tuple[Any, ...]] = []
-    waits = SimpleNamespace(committed=lambda *given: commits.append(given), need_target=False, are_waiting=False)
-    machine = machine_of(waits=waits)
+    machine = machine_of()
     start(machine)
     stop(machine, NOW + 1)
     reports = LaneReport(0, 4, "{}", ""), LaneReport(1, 4, "{}", "", rows, rows, polled=polled)
     (commit,) = machine.take(Reports(reports), NOW + 1)
-    machine.take(committed(commit, "the end"), NOW + 1)
-    assert commits == [("the end", NOW if is_idle else None)]
+    taken: Any = machine.take(committed(commit, "the end"), NOW + 1)[0]
+    assert (taken.reached, taken.idle_since) == ("the end", NOW if is_idle else None)
 
 
-def test_epochs_get_longer_if_the_sink_needs_it_and_shorter_again() -> None:
-    limit = CommitLimit(10, "markers", "maxMarkers", 60.0, "Write less.")
-    pace = EpochPace(100, limit)
-    machine = machine_of(pace=pace)
-    now = NOW
+def test_commit_says_what_its_epoch_has_taken() -> None:
+    machine = machine_of()
     start(machine)
-    machine.tick(now)
-    intervals = []
-    for epoch in range(4, 11):
-        machine.take(Moved(0, epoch), now)
-        now += 2.0
-        assert EndEpoch(epoch) in machine.tick(now)
-        (commit,) = report(machine, epoch, now, rows_read=1, cost=4 if epoch == 4 else 0)
-        if ChangeInterval() in machine.take(committed(commit), now):
-            intervals.append((pace.interval_ms, machine.coordinator._interval_ms))
-    # Eight a commit of all lanes, ten a second.
-    assert intervals == [(880, 880), (100, 100)]
+    machine.tick(NOW)
+    machine.take(Moved(0, 4), NOW)
+    machine.tick(NOW + 2)
+    commit: Any = report(machine, rows_read=1, rows_written=1, cost=4, commit_ms=7)[0]
+    end: Any = 9
+    taken = machine.take(CommitEnded(commit, end, took_s=0.5), NOW + 3)
+    assert taken == [TakeCommit(end, None, EpochLoad(2_000.0, 8, 7.0, 500.0), was_slow=False)]
+
+
+@pytest.mark.parametrize(("is_longer", "at_s"), [(False, 0.3), (True, 0.88)])
+def test_epoch_for_which_a_call_waits_is_whole_while_epochs_are_longer(is_longer: bool, at_s: float) -> None:
+    machine = machine_of()
+    start(machine)
+    machine.tick(NOW)
+    assert machine.take(PaceChanged(880, is_longer), NOW) == []
+    assert machine.tick(NOW + at_s - 0.1, Asked(end_epoch=True)) == []
+    assert machine.tick(NOW + at_s + 0.01, Asked(end_epoch=True)) == [EndEpoch(4)]
+    machine.take(Moved(0, 5), NOW)
+    assert machine.coordinator.due_ms() == NOW * 1_000 + 880
+
+
+def test_lanes_that_delay_a_commit_are_named_once_until_it_is_committed() -> None:
+    machine = machine_of()
+    start(machine)
+    stop(machine)
+    machine.set_timer(Timer.STOP, math.inf)
+    machine.take(Reports((LaneReport(0, 4, "{}", ""),)), NOW)
+    assert machine.tick(NOW + 30) == []
+    assert machine.tick(NOW + 31) == [WarnOfLanes(4, (1,), 31.0)]
+    assert machine.tick(NOW + 32) == []
+    (commit,) = machine.take(Reports((LaneReport(1, 4, "{}", ""),)), NOW + 33)
+    taken: Any = machine.take(committed(commit), NOW + 33)[0]
+    assert taken.was_slow
 
 
 @pytest.mark.parametrize(
@@ -379,15 +435,11 @@ def test_first_failure_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tasks_here", "started", "commands", "status"),
-    [
-        (0, 0, [WarnOfSlots()], "Starting"),
-        (1, 0, [], "Waiting for tasks 0, 1 to load the functions and open the state"),
-        (2, 1, [], "Waiting for task 1 to load the functions and open the state"),
-    ],
+    ("tasks_here", "started", "command"),
+    [(0, 0, WarnOfSlots()), (1, 0, WarnOfTasks([0, 1])), (2, 1, WarnOfTasks([1]))],
 )
 def test_late_start_is_blamed_on_slots_only_if_no_task_has_come(
-    tasks_here: int, started: int, commands: list[RunCommand], status: str
+    tasks_here: int, started: int, command: RunCommand
 ) -> None:
     machine = machine_of()
     for task in range(tasks_here):
@@ -396,24 +448,19 @@ def test_late_start_is_blamed_on_slots_only_if_no_task_has_come(
         machine.take(Started(lane), NOW)
     machine.set_timer(Timer.SLOTS, math.inf)
     assert machine.tick(NOW + 9) == []
-    assert machine.tick(NOW + 10) == commands
-    assert machine._control.message == status
+    assert machine.tick(NOW + 10) == [command]
 
 
 def test_call_that_waits_for_rows_asks_the_source_once_and_ends_the_epoch() -> None:
     machine = machine_of()
     start(machine)
-    waits: Any = machine._waits
-    waits._waits = [wait := SimpleNamespace(
-        asked=NOW, is_polled_for=False, was_polled=False, target=None, since=0.0, is_over=False, error=None
-    )]  # fmt: skip
-    waits.end_wanted.set()
-    assert machine.tick(NOW) == [FindEnd()]
-    assert machine.tick(NOW) == []
-    machine.take(EndFound(5), NOW)  # type: ignore[arg-type]
+    assert machine.tick(NOW, Asked(find_end=True)) == [FindEnd()]
+    assert machine.tick(NOW, Asked(find_end=True)) == []
+    found: Any = EndFound(5)  # type: ignore[arg-type]
+    assert machine.take(found, NOW) == [TakeEnd(found)]
     # It is too early; then the epoch ends though nothing has moved.
-    assert machine.tick(NOW + 0.2) == []
-    assert machine.tick(NOW + 0.4) == [EndEpoch(4)]
-    (commit,) = report(machine)
-    machine.take(committed(commit, 5), NOW + 1)
-    assert wait.is_over
+    assert machine.tick(NOW + 0.2, Asked(end_epoch=True)) == []
+    assert machine.tick(NOW + 0.4, Asked(end_epoch=True)) == [EndEpoch(4)]
+    assert machine.wait_seconds(NOW + 0.4, calls_wait=True) == pytest.approx(0.02)
+    # A later call.
+    assert machine.tick(NOW + 0.4, Asked(find_end=True)) == [FindEnd()]

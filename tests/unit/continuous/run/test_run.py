@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,9 +15,12 @@ from kit.waiting import PATIENCE_S
 from pyspark_kafka.connector import CommitLimit
 from pyspark_kafka.continuous.epochs.coordinator import BeginReading, CommitEpoch, EpochCoordinator, LaneReport
 from pyspark_kafka.continuous.epochs.messages import End, Failed, Go, Moved, Reports, Started
-from pyspark_kafka.continuous.epochs.pace import EpochPace
+from pyspark_kafka.continuous.epochs.pace import EpochLoad, EpochPace
 from pyspark_kafka.continuous.run import run as run_module
+from pyspark_kafka.continuous.run.commits import CommitEnded
 from pyspark_kafka.continuous.run.context import QueryControl
+from pyspark_kafka.continuous.run.effects import GiveUp, TakeCommit, TakeEnd, WarnOfLanes
+from pyspark_kafka.continuous.run.events import Asked, EndFound
 from pyspark_kafka.continuous.run.machine import RunMachine
 from pyspark_kafka.continuous.run.run import QueryRun
 from pyspark_kafka.continuous.run.waits import RowWaits
@@ -49,7 +52,7 @@ def run_of_two_lanes(commit: Any = None, pace: EpochPace | None = None) -> tuple
         progress=progress, pace=EpochPace(100) if pace is None else pace,
     )  # fmt: skip
     run = QueryRun(context, 4)
-    run._machine = machine = RunMachine(context, run._log, EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, 0.0)
+    run._machine = machine = RunMachine(EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, 0.0)
     for lane in range(2):
         machine.take(Started(lane), 0.0)
     machine._noted(machine.coordinator.end_now(), 0.0)
@@ -177,13 +180,13 @@ def test_run_whose_tasks_have_not_started_has_neither_read_nor_advanced_nor_fail
     run._machine = None
     assert (run.has_read, run.has_advanced, run.failure, run.epoch) == (False, False, None, 4)
     started_at = time.monotonic()
-    run._machine = RunMachine(run._context, run._log, EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, started_at)
+    run._machine = RunMachine(EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, started_at)
     assert (run.has_read, run.has_advanced, run.failure, run.epoch) == (False, False, None, 4)
 
 
 def test_run_tells_lanes_to_read_when_all_have_started_and_ends_with_the_failure_of_one() -> None:
     run, _, tasks = run_of_two_lanes()
-    run._machine = machine = RunMachine(run._context, run._log, EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, 0.0)
+    run._machine = machine = RunMachine(EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, 0.0)
     for event in (Started(0), Started(1), Failed(1, "boom", "")):
         run._events.put(event)
     run._drive(machine, tasks, tasks, tasks)
@@ -311,3 +314,57 @@ def test_begin_of_reading_starts_progress_and_watch() -> None:
     act(run, machine, tasks, [BeginReading()])
     assert len(begun) == 2
     assert tasks.messages == [Go()]
+
+
+def test_calls_that_wait_learn_the_end_of_rows_or_the_error_of_the_source() -> None:
+    run, machine, tasks = run_of_two_lanes()
+    context: Any = run._context
+    run._plan = SimpleNamespace(stream=Empty(None))  # type: ignore[assignment]
+    context.commits.start = "3"
+    ended: list[Any] = []
+    run._waits = SimpleNamespace(  # type: ignore[assignment]
+        set_target=lambda *given: ended.append(given), fail_poll=ended.append
+    )
+    error = OSError("no broker")
+    act(run, machine, tasks, [TakeEnd(EndFound(cast("Any", 5))), TakeEnd(EndFound(None, error))])
+    assert ended == [(5, 3), error]
+
+
+def test_status_is_that_of_reading_again_when_a_slow_epoch_is_committed() -> None:
+    run, machine, tasks = run_of_two_lanes()
+    act(run, machine, tasks, [WarnOfLanes(4, [1], 31.0)])
+    assert run._control.message == "Waiting for lane 1 to end epoch 4"
+    act(run, machine, tasks, [TakeCommit(cast("Any", 9), None, EpochLoad(100.0), was_slow=True)])
+    assert run._control.message == "Processing new data"
+
+
+def test_call_whose_rows_are_committed_asks_for_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, machine, tasks = run_of_two_lanes()
+    waiting: Any = SimpleNamespace(was_polled=True, target=5, is_over=False)
+    run._waits._waits.append(waiting)
+    run._waits.end_wanted.set()
+    commands = machine.take(Reports(tuple(LaneReport(lane, 4, "{}", "") for lane in range(2))), 1.0)
+    run._events.put(CommitEnded(cast("CommitEpoch", commands[0]), cast("Any", 5)))
+    asked: list[Asked] = []
+
+    def tick(_: float, given: Asked) -> list[Any]:
+        asked.append(given)
+        machine.fail(OSError("enough"))
+        return []
+
+    monkeypatch.setattr(machine, "tick", tick)
+    run._drive(machine, tasks, tasks, tasks)
+    assert asked == [Asked()]
+
+
+def test_last_epoch_that_is_given_up_ends_the_commit_that_waits() -> None:
+    run, machine, tasks = run_of_two_lanes()
+    act(run, machine, tasks, [GiveUp()])
+    assert run._control.give_up.is_set()
+
+
+def test_end_of_an_epoch_is_all_that_calls_have_wanted() -> None:
+    run, machine, tasks = run_of_two_lanes()
+    run._waits.end_wanted.set()
+    act(run, machine, tasks, machine.coordinator.end_now())
+    assert not run._asked().end_epoch
