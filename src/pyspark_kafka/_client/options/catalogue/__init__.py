@@ -1,9 +1,10 @@
-"""The one table of all options: name, text, parser, field, comparison with Spark's connector. Data only.
+"""The one table of all options: name, text, parser, field, comparison with Spark's connector.
 
 Entry point: `OPTIONS`, from which parsing, the did-you-mean hints, the documentation page and tests are made. An entry
 is an `option.Option` in `spark` (names of Spark's connector and our own), `formats` and `registry` (typed keys and
 values), `kafka_used`, `security_used` and `security_tokens` (client properties with an effect) or `kafka_answered` (the
-other client properties); `parity` has phrases of comparisons.
+other client properties); `parity` has phrases of comparisons. `parsed.parse_all` applies the table to the options of a
+query; all else is data.
 
 Invariant: no name is declared twice, and no default at all: an entry has the default of its field.
 """

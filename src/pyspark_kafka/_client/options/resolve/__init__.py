@@ -1,7 +1,8 @@
-"""All options of one query together: raw texts to frozen values.
+"""All options of one query together: parsed values to frozen classes.
 
-Entry points: `read.parse_read_options` and its siblings, `write.parse_write_options`. Runs on the driver; pure
-except for the clock.
+Entry points: `read.parse_read_options` and its siblings, `write.parse_write_options`. They have every option parsed
+first; what follows are functions of the parsed values and a list of problems. Runs on the driver; pure except for the
+clock.
 
 Invariant: all problems are found before any is reported, in one `OptionError`. Layer: options.resolve, above
 options.catalogue.

@@ -9,7 +9,7 @@ from pyspark_kafka._client.options.resolve.security import resolve_security
 from pyspark_kafka._client.options.values.connection import ConnectionOptions
 
 if TYPE_CHECKING:
-    from pyspark_kafka._client.options.resolve.collector import Collector
+    from pyspark_kafka._client.options.catalogue.parsed import Parsed, Problems
 
 _SERVERS = "kafka.bootstrap.servers"
 _OF_TABLES = (
@@ -18,16 +18,12 @@ _OF_TABLES = (
 )
 
 
-def resolve_connection(options: Collector) -> ConnectionOptions:
-    """Return how to reach the cluster; problems go to the collector."""
+def resolve_connection(options: Parsed, problems: Problems) -> ConnectionOptions:
+    """Return how to reach the cluster."""
     if not options.attempted(_SERVERS):
-        options.report(
-            "OPTION_MISSING",
-            f"Option '{_SERVERS}' must be set: it says where the Kafka brokers are.",
-            f'Set it: .option("{_SERVERS}", "host1:9092,host2:9092").{_OF_TABLES if options.is_empty else ""}',
-            _SERVERS,
-        )
-    security = resolve_security(options)
+        hint = f'Set it: .option("{_SERVERS}", "host1:9092,host2:9092").{"" if options.names else _OF_TABLES}'
+        problems.missing(_SERVERS, "must be set: it says where the Kafka brokers are", hint)
+    security = resolve_security(options, problems)
     # Without servers there is a problem, and the value is never used.
     connection = ConnectionOptions(**{"bootstrap_servers": (), **options.fields("connection"), **security})
     # As in Java: an initial delay above the default maximum is kept.

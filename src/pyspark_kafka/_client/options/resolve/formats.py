@@ -15,7 +15,7 @@ from pyspark_kafka._client.options.values.formats import (
 )
 
 if TYPE_CHECKING:
-    from pyspark_kafka._client.options.resolve.collector import Collector
+    from pyspark_kafka._client.options.catalogue.parsed import Parsed, Problems
     from pyspark_kafka._client.options.values.read import Subscription
 
 # As users see them: value first.
@@ -49,37 +49,33 @@ class _Context:
     topic: str | None
 
 
-def resolve_typed_read(options: Collector, subscription: Subscription | None) -> TypedReadOptions | None:
-    """Return what keys and values of a read are; problems go to the collector.
-
-    Returns:
-        None if both are bytes.
-    """
-    resolved = _resolve_sides(options, _only_topic(subscription), reading=True)
+def resolve_typed_read(
+    options: Parsed, problems: Problems, subscription: Subscription | None
+) -> TypedReadOptions | None:
+    """Return what keys and values of a read are; None if both are bytes."""
+    resolved = _resolve_sides(options, problems, _only_topic(subscription), reading=True)
     if resolved is None:
-        _refuse_without_format(options, _OF_READS)
+        _refuse_without_format(options, problems, _OF_READS)
         return None
     typed = TypedReadOptions(**resolved, **options.fields("typed_read"))
-    _check_corrupt(options, typed)
+    _check_corrupt(options, problems, typed)
     framed = any(side.framing not in (None, "none") for side in (typed.key, typed.value))
     if typed.include_schema_id and not framed:
-        options.report(
-            "OPTION_CONFLICT",
-            "Option 'includeSchemaId' is true, but neither keys nor values have a wire format with ids.",
-            "Remove it, or set 'valueFraming' to what the writers of the topic use.",
+        problems.conflict(
             "includeSchemaId",
+            "is true, but neither keys nor values have a wire format with ids",
+            "Remove it, or set 'valueFraming' to what the writers of the topic use.",
         )
     if options.attempted(_DEPTH) and "avro" not in (typed.key.format, typed.value.format):
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option '{_DEPTH}' is given, but neither keys nor values are avro: it is about records of Avro.",
-            f"Remove '{_DEPTH}', or set 'valueFormat' or 'keyFormat' to avro.",
+        problems.conflict(
             _DEPTH,
+            "is given, but neither keys nor values are avro: it is about records of Avro",
+            f"Remove '{_DEPTH}', or set 'valueFormat' or 'keyFormat' to avro.",
         )
     if typed.mode == "PERMISSIVE" and not options["includeHeaders"]:
         for name, side in (("value", typed.value), ("key", typed.key)):
             if side.framing in ("confluentHeader", "confluentDual"):
-                options.notes.append(
+                problems.notes.append(
                     f"The ids of the {name}s' schemas are in headers ('{name}Framing' {side.framing}), and the read "
                     "has no column of headers: dead letters made of its bad records are without these ids. Set "
                     "'includeHeaders' to true to keep them."
@@ -87,7 +83,7 @@ def resolve_typed_read(options: Collector, subscription: Subscription | None) ->
     if options.scope is Scope.STREAM_READ and not options.attempted("checkpointLocation"):
         for name, side in (("value", typed.value), ("key", typed.key)):
             if typed.registry and _looks_up(side) and side.schema_version is None:
-                options.notes.append(
+                problems.notes.append(
                     f"The schema of the {name}s is the latest when the query starts, and another one after a restart "
                     f"if the subject has a new version. Set '{name}SchemaVersion', or 'checkpointLocation' on the "
                     "source as well, to keep it."
@@ -95,26 +91,21 @@ def resolve_typed_read(options: Collector, subscription: Subscription | None) ->
     return typed
 
 
-def resolve_typed_write(options: Collector) -> TypedWriteOptions | None:
-    """Return what keys and values of a write become; problems go to the collector.
-
-    Returns:
-        None if both are bytes.
-    """
-    resolved = _resolve_sides(options, options["topic"], reading=False)
+def resolve_typed_write(options: Parsed, problems: Problems) -> TypedWriteOptions | None:
+    """Return what keys and values of a write become; None if both are bytes."""
+    resolved = _resolve_sides(options, problems, options["topic"], reading=False)
     if resolved is None:
-        _refuse_without_format(options, (*_OF_JSON, "autoRegisterSchemas"))
+        _refuse_without_format(options, problems, (*_OF_JSON, "autoRegisterSchemas"))
         return None
     register: bool = options["autoRegisterSchemas"]
     if register and resolved["registry"] is None:
-        options.report(
-            "OPTION_MISSING",
-            f"Option '{_URL}' must be set with 'autoRegisterSchemas': it says where the schema registry is.",
-            f"Set '{_URL}', or remove 'autoRegisterSchemas'.",
+        problems.missing(
             _URL,
+            "must be set with 'autoRegisterSchemas': it says where the schema registry is",
+            f"Set '{_URL}', or remove 'autoRegisterSchemas'.",
         )
     elif register and not any(side.schema or side.format == "avro" for side in (resolved["key"], resolved["value"])):
-        options.notes.append(
+        problems.notes.append(
             "Option 'autoRegisterSchemas' has no effect: without 'valueSchema' or 'keySchema' the schemas come from "
             "the registry."
         )
@@ -122,7 +113,7 @@ def resolve_typed_write(options: Collector) -> TypedWriteOptions | None:
         for side in _SIDES:
             given = resolved[side]
             if resolved["registry"] and _looks_up(given) and given.schema_version is None:
-                options.notes.append(
+                problems.notes.append(
                     f"The schema of the {side}s is the latest of its subject, and may become another one while the "
                     f"query runs. Set '{side}SchemaVersion', or 'checkpointLocation' as an option of the writer, to "
                     "keep it."
@@ -137,37 +128,36 @@ def _only_topic(subscription: Subscription | None) -> str | None:
     return topics.pop() if len(topics) == 1 else None
 
 
-def _resolve_sides(options: Collector, topic: str | None, *, reading: bool) -> dict[str, Any] | None:
+def _resolve_sides(options: Parsed, problems: Problems, topic: str | None, *, reading: bool) -> dict[str, Any] | None:
     """Return key, value and registry as fields; None if both sides are bytes."""
     glue = any(options[f"{side}Framing"] == "glue" for side in _SIDES)
     formats = {side: _format(options, side) for side in _SIDES}
     registry = None
     if any(name in _WITH_SCHEMA for name in formats.values()):
-        registry = resolve_registry(options, glue=glue)
+        registry = resolve_registry(options, problems, glue=glue)
     elif not any(options.attempted(f"{side}Format") and not options.given(f"{side}Format") for side in _SIDES):
-        _refuse_registry(options)
+        _refuse_registry(options, problems)
     context = _Context(registry, reading, topic)
-    sides = {side: _resolve_side(options, side, formats[side], context) for side in _SIDES}
+    sides = {side: _resolve_side(options, problems, side, formats[side], context) for side in _SIDES}
     if all(side.format == "binary" for side in sides.values()):
         return None
     if registry is not None and not any(_asks(side, context) for side in sides.values()):
-        options.notes.append(
+        problems.notes.append(
             f"Option '{_URL if registry.urls else _REGION}' has no effect: the schemas are given, and no ids are "
             f"{'read' if reading else 'written'}."
         )
         registry = None
     if not any(side.format == "json" for side in sides.values()):
         for name in filter(options.attempted, _OF_JSON):
-            options.report(
-                "OPTION_CONFLICT",
-                f"Option '{name}' is given, but neither keys nor values are json: it is about {_OF_JSON[name]}.",
-                f"Remove '{name}', or set 'valueFormat' or 'keyFormat' to json.",
+            problems.conflict(
                 name,
+                f"is given, but neither keys nor values are json: it is about {_OF_JSON[name]}",
+                f"Remove '{name}', or set 'valueFormat' or 'keyFormat' to json.",
             )
     return {**sides, "registry": registry}
 
 
-def _format(options: Collector, side: str) -> str:
+def _format(options: Parsed, side: str) -> str:
     found: str = options[f"{side}Format"] or "binary"
     return found
 
@@ -181,31 +171,25 @@ def _asks(side: FormatOptions, context: _Context) -> bool:
     return side.format in _WITH_SCHEMA and (side.schema is None or side.framing != "none" or not context.reading)
 
 
-def _resolve_side(options: Collector, side: str, name: str, context: _Context) -> FormatOptions:
+def _resolve_side(options: Parsed, problems: Problems, side: str, name: str, context: _Context) -> FormatOptions:
     if name not in _WITH_SCHEMA:
         if options.given(f"{side}Format") or not options.attempted(f"{side}Format"):
-            _refuse_beside(options, side, name)
+            _refuse_beside(options, problems, side, name)
         return FormatOptions(format=name)  # type: ignore[arg-type] # the parser accepts no other word
     if name != "protobuf" and options.attempted(f"{side}Message"):
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option '{side}Message' is given, but '{side}Format' is {name}: messages are of Protobuf.",
-            f"Remove '{side}Message'.",
-            f"{side}Message",
-        )
+        clause = f"is given, but '{side}Format' is {name}: messages are of Protobuf"
+        problems.conflict(f"{side}Message", clause, f"Remove '{side}Message'.")
     schema = options[f"{side}Schema"]
     given_schema = options.attempted(f"{side}Schema")
-    framing = _framing(options, side, name, context)
+    framing = _framing(options, problems, side, name, context)
     optional = name == "json" and not context.reading
     if not given_schema and context.registry is None and not optional and not _registry_is_wrong(options):
-        options.report(
-            "OPTION_MISSING",
-            f"Option '{side}Schema' must be set with '{side}Format' {name}, or '{_URL}': one of them says what the "
-            f"{side}s are.",
-            f"Set '{side}Schema' to the schema or to file:PATH, or '{_URL}' to the address of the registry.",
+        problems.missing(
             f"{side}Schema",
+            f"must be set with '{side}Format' {name}, or '{_URL}': one of them says what the {side}s are",
+            f"Set '{side}Schema' to the schema or to file:PATH, or '{_URL}' to the address of the registry.",
         )
-    _check_subject(options, side, framing, context)
+    _check_subject(options, problems, side, framing, context)
     return FormatOptions(
         format=name,  # type: ignore[arg-type]
         framing=framing,  # type: ignore[arg-type]
@@ -219,12 +203,12 @@ def _resolve_side(options: Collector, side: str, name: str, context: _Context) -
     )
 
 
-def _registry_is_wrong(options: Collector) -> bool:
+def _registry_is_wrong(options: Parsed) -> bool:
     """Whether the registry's options have a problem of their own."""
     return any(map(options.attempted, REGISTRY_NAMES))
 
 
-def _framing(options: Collector, side: str, name: str, context: _Context) -> str:
+def _framing(options: Parsed, problems: Problems, side: str, name: str, context: _Context) -> str:
     """Return what stands before each key or value, and check that its ids can be used."""
     registry, option = context.registry, f"{side}Framing"
     given: str | None = options[option]
@@ -233,11 +217,10 @@ def _framing(options: Collector, side: str, name: str, context: _Context) -> str
             return "none"
         return "confluent" if registry.urls else "glue"
     if given == "confluentDual" and not context.reading:
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option '{option}' is confluentDual, which says where a read finds an id: a write has one place for it.",
-            f"Set '{option}' to confluentHeader or confluent.",
+        problems.conflict(
             option,
+            "is confluentDual, which says where a read finds an id: a write has one place for it",
+            f"Set '{option}' to confluentHeader or confluent.",
         )
     if given == "none" or (_registry_is_wrong(options) and registry is None):
         return given
@@ -248,23 +231,21 @@ def _framing(options: Collector, side: str, name: str, context: _Context) -> str
                 if context.reading
                 else ("the id that is written comes from there")
             )
-            options.report(
-                "OPTION_MISSING",
-                f"Option '{_URL}' must be set with '{option}' {given}: {why}.",
-                f"Set '{_URL}' to the address of the registry, or '{option}' to none.",
+            problems.missing(
                 _URL,
+                f"must be set with '{option}' {given}: {why}",
+                f"Set '{_URL}' to the address of the registry, or '{option}' to none.",
             )
     elif not registry.urls and given != "glue":
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option '{option}' is {given}, but the registry is AWS Glue.",
-            f"Set '{_URL}' to the address of the registry, or '{option}' to glue or none.",
+        problems.conflict(
             option,
+            f"is {given}, but the registry is AWS Glue",
+            f"Set '{_URL}' to the address of the registry, or '{option}' to glue or none.",
         )
     return given
 
 
-def _check_subject(options: Collector, side: str, framing: str, context: _Context) -> None:
+def _check_subject(options: Parsed, problems: Problems, side: str, framing: str, context: _Context) -> None:
     subject, version, schema = f"{side}Subject", f"{side}SchemaVersion", f"{side}Schema"
     given_schema = options.attempted(schema)
     for name in (subject, version):
@@ -272,14 +253,13 @@ def _check_subject(options: Collector, side: str, framing: str, context: _Contex
             continue
         if context.registry is None:
             if not _registry_is_wrong(options):
-                options.report(
-                    "OPTION_MISSING",
-                    f"Option '{_URL}' must be set with '{name}': it says where the schema registry is.",
-                    f"Set '{_URL}', or remove '{name}'.",
+                problems.missing(
                     _URL,
+                    f"must be set with '{name}': it says where the schema registry is",
+                    f"Set '{_URL}', or remove '{name}'.",
                 )
         elif given_schema and (context.reading or name == version):
-            options.report(
+            problems.report(
                 "OPTION_CONFLICT",
                 f"Options '{schema}' and '{name}' are both given: the schema is given, or it is the registry's.",
                 "Remove one of them.",
@@ -291,77 +271,65 @@ def _check_subject(options: Collector, side: str, framing: str, context: _Contex
         known = not context.reading or any(map(options.given, ("subscribe", "subscribePattern", "assign")))
         if known:
             verb = "read" if context.reading else "written"
-            options.report(
-                "OPTION_MISSING",
-                f"Option '{subject}' must be set if more than one topic may be {verb}: the topic's name does not say "
-                "which schema of the registry it is.",
-                f"Set '{subject}' to the subject of the schema" + ("." if context.reading else ", or set 'topic'."),
+            problems.missing(
                 subject,
+                f"must be set if more than one topic may be {verb}: the topic's name does not say "
+                "which schema of the registry it is",
+                f"Set '{subject}' to the subject of the schema" + ("." if context.reading else ", or set 'topic'."),
             )
 
 
-def _refuse_beside(options: Collector, side: str, name: str) -> None:
+def _refuse_beside(options: Parsed, problems: Problems, side: str, name: str) -> None:
     """Refuse what has a meaning with a format that has a schema."""
     for part in _OF_A_SIDE:
         option = f"{side}{part}"
         if not options.attempted(option) or (part == "Framing" and options[option] == "none" and name != "binary"):
             continue
-        said = f"'{side}Format' is {name}" if options.given(f"{side}Format") else f"without '{side}Format'"
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option '{option}' is given, but {said}." if said[0] == "'" else f"Option '{option}' is given {said}.",
-            f"Set '{side}Format' to json, avro or protobuf, or remove '{option}'.",
-            option,
-        )
+        beside = f", but '{side}Format' is {name}" if options.given(f"{side}Format") else f" without '{side}Format'"
+        hint = f"Set '{side}Format' to json, avro or protobuf, or remove '{option}'."
+        problems.conflict(option, f"is given{beside}", hint)
 
 
-def _refuse_without_format(options: Collector, names: tuple[str, ...]) -> None:
+def _refuse_without_format(options: Parsed, problems: Problems, names: tuple[str, ...]) -> None:
     if any(options.attempted(f"{side}Format") and not options.given(f"{side}Format") for side in _SIDES):
         return
     for name in names:
         if options.attempted(name):
-            options.report(
-                "OPTION_CONFLICT",
-                f"Option '{name}' is given, but keys and values are bytes.",
-                f"Set 'valueFormat' or 'keyFormat', or remove '{name}'.",
+            problems.conflict(
                 name,
+                "is given, but keys and values are bytes",
+                f"Set 'valueFormat' or 'keyFormat', or remove '{name}'.",
             )
 
 
-def _refuse_registry(options: Collector) -> None:
+def _refuse_registry(options: Parsed, problems: Problems) -> None:
     given = [name for name in REGISTRY_NAMES if options.attempted(name)]
     if given:
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option '{given[0]}' is given, but neither keys nor values have a format with a schema.",
-            "Set 'valueFormat' or 'keyFormat' to json, avro or protobuf, or remove the options of the registry.",
+        problems.conflict(
             given[0],
+            "is given, but neither keys nor values have a format with a schema",
+            "Set 'valueFormat' or 'keyFormat' to json, avro or protobuf, or remove the options of the registry.",
         )
 
 
-def _check_corrupt(options: Collector, typed: TypedReadOptions) -> None:
+def _check_corrupt(options: Parsed, problems: Problems, typed: TypedReadOptions) -> None:
     if options.attempted("mode") and not options.given("mode"):
         return
     if options.attempted(_CORRUPT) and typed.mode != "PERMISSIVE":
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option '{_CORRUPT}' is given, but 'mode' is {typed.mode}, in which there is no such column.",
-            f"Set 'mode' to PERMISSIVE, or remove '{_CORRUPT}'.",
+        problems.conflict(
             _CORRUPT,
+            f"is given, but 'mode' is {typed.mode}, in which there is no such column",
+            f"Set 'mode' to PERMISSIVE, or remove '{_CORRUPT}'.",
         )
     elif typed.mode == "PERMISSIVE":
         taken = {name.lower() for name in (*_COLUMNS, *_COLUMNS_OF_IDS)}
         if typed.corrupt_column.lower() in taken:
-            options.report(
-                "OPTION_CONFLICT",
-                f"Option '{_CORRUPT}' is '{typed.corrupt_column}', which is another column of the read.",
-                "Choose another name.",
-                _CORRUPT,
+            problems.conflict(
+                _CORRUPT, f"is '{typed.corrupt_column}', which is another column of the read", "Choose another name."
             )
     if options.attempted("maxCorruptRatio") and typed.mode == "FAILFAST":
-        options.report(
-            "OPTION_CONFLICT",
-            "Option 'maxCorruptRatio' is given, but 'mode' is FAILFAST, which fails at the first record.",
-            "Set 'mode' to PERMISSIVE or DROPMALFORMED, or remove 'maxCorruptRatio'.",
+        problems.conflict(
             "maxCorruptRatio",
+            "is given, but 'mode' is FAILFAST, which fails at the first record",
+            "Set 'mode' to PERMISSIVE or DROPMALFORMED, or remove 'maxCorruptRatio'.",
         )

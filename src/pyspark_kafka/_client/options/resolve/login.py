@@ -27,7 +27,7 @@ from pyspark_kafka._client.options.values.tokens import UNSIGNED_TOKENS_NOTE, OA
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark_kafka._client.options.resolve.collector import Collector
+    from pyspark_kafka._client.options.catalogue.parsed import Parsed, Problems
     from pyspark_kafka._client.options.values.security import Login
 
 _PROTOCOL = "kafka.security.protocol"
@@ -43,43 +43,37 @@ _location = scalars.location()
 _WITHOUT_JAAS = ("OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI")
 
 
-def resolve_login(options: Collector) -> Login | None:
-    """Return the mechanism and its credentials, with a SASL security protocol; problems go to the collector.
-
-    Returns:
-        None if there is a problem.
-    """
+def resolve_login(options: Parsed, problems: Problems) -> Login | None:
+    """Return the mechanism and its credentials, with a SASL security protocol; None if there is a problem."""
     protocol: str = options[_PROTOCOL]
     found: JaasConfig | Secret | None = options[_JAAS]
-    mechanism = _mechanism(options, found)
+    mechanism = _mechanism(options, problems, found)
     if mechanism is None:
         return None
     if found is None and (options.attempted(_JAAS) or mechanism not in _WITHOUT_JAAS):
         if options.attempted(_JAAS):
             return None
         hint = f"Set it to: {EXAMPLE.replace(LOGIN_MODULES['SCRAM-SHA-512'], LOGIN_MODULES[mechanism])}"
-        options.report("OPTION_MISSING", f"Option '{_JAAS}' must be set with {_PROTOCOL} '{protocol}'.", hint, _JAAS)
+        problems.missing(_JAAS, f"must be set with {_PROTOCOL} '{protocol}'", hint)
         return None
     if isinstance(found, JaasConfig):
-        options.notes.extend(found.notes)
+        problems.notes.extend(found.notes)
         if mechanism not in found.mechanisms:
-            options.report(
-                "OPTION_CONFLICT",
-                f"Option '{_JAAS}' uses the login module of {' and '.join(found.mechanisms)}, but '{_MECHANISM}' is "
-                f"'{mechanism}'.",
+            problems.conflict(
+                _JAAS,
+                f"uses the login module of {' and '.join(found.mechanisms)}, but '{_MECHANISM}' is '{mechanism}'",
                 f"Use the login module of the mechanism, {LOGIN_MODULES[mechanism]}, or set {_MECHANISM} to "
                 f"{' or '.join(found.mechanisms)}.",
-                _JAAS,
             )
             return None
     if (mechanism, protocol) == ("PLAIN", "SASL_PLAINTEXT"):
-        options.notes.append(
+        problems.notes.append(
             f"With {_PROTOCOL} 'SASL_PLAINTEXT' and {_MECHANISM} 'PLAIN' the password crosses the network unencrypted."
         )
     for name, only in _OF_MECHANISM.items():
         if options.given(name) and mechanism not in only:
             wanted = " and ".join(only)
-            options.notes.append(f"Option '{name}' has no effect: it is for {_MECHANISM} {wanted}, not {mechanism}.")
+            problems.notes.append(f"Option '{name}' has no effect: it is for {_MECHANISM} {wanted}, not {mechanism}.")
     given = {name: options[name] for name, only in _OF_MECHANISM.items() if options.given(name) and mechanism in only}
     if any(
         options.attempted(name) and not options.given(name) for name, only in _OF_MECHANISM.items() if mechanism in only
@@ -87,7 +81,7 @@ def resolve_login(options: Collector) -> Login | None:
         # It has its own problem, and what follows from it need not be said.
         return None
     if mechanism in TOKEN_MECHANISMS:
-        options.notes.extend(token_notes(mechanism, protocol))
+        problems.notes.extend(token_notes(mechanism, protocol))
     if isinstance(found, Secret):
         return ReferredLogin(found.for_option(_JAAS), mechanism, tuple(given.items()))
     try:
@@ -95,13 +89,13 @@ def resolve_login(options: Collector) -> Login | None:
     except LoginOptionError as problem:
         option = problem.option
         condition = "OPTION_INVALID" if options.attempted(option) or option == _JAAS else "OPTION_MISSING"
-        options.report(condition, f"Option '{option}' {problem.clause}.", problem.hint, option)
+        problems.report(condition, f"Option '{option}' {problem.clause}.", problem.hint, option)
         return None
     except ValueError as error:
-        options.report("OPTION_INVALID", f"Option '{_JAAS}' {error}.", option=_JAAS)
+        problems.invalid(_JAAS, str(error))
         return None
     if isinstance(login, OAuthLogin) and isinstance(login.source, UnsignedToken):
-        options.notes.append(UNSIGNED_TOKENS_NOTE)
+        problems.notes.append(UNSIGNED_TOKENS_NOTE)
     return login
 
 
@@ -124,7 +118,7 @@ def parse_login(config: str, mechanism: str, beside: Mapping[str, Any] | None = 
     return _build(found, mechanism, beside or {})
 
 
-def _mechanism(options: Collector, found: JaasConfig | Secret | None) -> str | None:
+def _mechanism(options: Parsed, problems: Problems, found: JaasConfig | Secret | None) -> str | None:
     """Return the mechanism; without the option, Java's default GSSAPI if the login module is Kerberos's."""
     if options.attempted(_MECHANISM):
         mechanism: str | None = options[_MECHANISM]
@@ -133,20 +127,13 @@ def _mechanism(options: Collector, found: JaasConfig | Secret | None) -> str | N
     if fitting == ("GSSAPI",):
         return "GSSAPI"
     but = f", but '{_JAAS}' uses the login module of {' and '.join(fitting)}" if fitting else ""
-    options.report(
-        "OPTION_MISSING",
-        f"Option '{_MECHANISM}' must be set with {_PROTOCOL} '{options[_PROTOCOL]}': Java's default is GSSAPI "
-        f"(Kerberos){but}.",
-        f"Set it to the mechanism of the brokers' listener: {' or '.join(fitting or LOGIN_MODULES)}.",
+    problems.missing(
         _MECHANISM,
+        f"must be set with {_PROTOCOL} '{options[_PROTOCOL]}': Java's default is GSSAPI (Kerberos){but}",
+        f"Set it to the mechanism of the brokers' listener: {' or '.join(fitting or LOGIN_MODULES)}.",
     )
     if not options.attempted(_JAAS):
-        options.report(
-            "OPTION_MISSING",
-            f"Option '{_JAAS}' must be set with {_PROTOCOL} '{options[_PROTOCOL]}'.",
-            f"Set it to: {EXAMPLE}",
-            _JAAS,
-        )
+        problems.missing(_JAAS, f"must be set with {_PROTOCOL} '{options[_PROTOCOL]}'", f"Set it to: {EXAMPLE}")
     return None
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark_kafka._base.model import TopicPartition
+    from pyspark_kafka._client.options.catalogue.parsed import Parsed, Problems
     from pyspark_kafka._client.options.parse.times import Moment
-    from pyspark_kafka._client.options.resolve.collector import Collector
     from pyspark_kafka._client.options.values.read import Subscription
 
 
@@ -41,7 +41,7 @@ class EdgeOption:
     edge: RangeEdge
 
 
-def resolve_edge(options: Collector, side: str, default: RangeEdge, now_ms: int) -> EdgeOption:
+def resolve_edge(options: Parsed, problems: Problems, side: str, default: RangeEdge, now_ms: int) -> EdgeOption:
     """Return the start (`side` "starting") or the end ("ending"), from the option that takes precedence.
 
     Source: Spark `KafkaSourceProvider.getKafkaOffsetRangeLimit`.
@@ -50,39 +50,39 @@ def resolve_edge(options: Collector, side: str, default: RangeEdge, now_ms: int)
     used = next((name for name in names if options.attempted(name)), names[-1])
     for name in names[names.index(used) + 1 :]:
         if options.given(name):
-            options.notes.append(f"Option '{name}' has no effect: '{used}' is given, which takes precedence.")
+            problems.notes.append(f"Option '{name}' has no effect: '{used}' is given, which takes precedence.")
     value = options[used]
     if value is None:
         return EdgeOption(used, default)
     if used == names[0]:
-        return EdgeOption(used, AtTimestamp(_timestamp(options, used, value, now_ms)))
+        return EdgeOption(used, AtTimestamp(_timestamp(problems, used, value, now_ms)))
     if used == names[1]:
         partitions: Mapping[TopicPartition, Moment] = value
         return EdgeOption(
             used,
             SpecificTimestamps(
-                {tp: _timestamp(options, used, moment, now_ms, tp) for tp, moment in partitions.items()}
+                {tp: _timestamp(problems, used, moment, now_ms, tp) for tp, moment in partitions.items()}
             ),
         )
     return EdgeOption(used, value)
 
 
 def _timestamp(
-    options: Collector, name: str, moment: Moment, now_ms: int, topic_partition: TopicPartition | None = None
+    problems: Problems, name: str, moment: Moment, now_ms: int, topic_partition: TopicPartition | None = None
 ) -> int:
     suffix = f" for {topic_partition}" if topic_partition else ""
     try:
         timestamp_ms = moment.at(now_ms)
     except ValueError as error:
-        options.report("OPTION_INVALID", f"Option '{name}' {error}{suffix}.", option=name)
+        problems.invalid(name, f"{error}{suffix}")
         return 0
     hint = looks_like_seconds(timestamp_ms)
     if hint is not None and not moment.ago:
-        options.notes.append(f"Option '{name}' is {timestamp_ms}{suffix}: {hint}.")
+        problems.notes.append(f"Option '{name}' is {timestamp_ms}{suffix}: {hint}.")
     return timestamp_ms
 
 
-def check_names(options: Collector, option: EdgeOption, subscription: Subscription) -> None:
+def check_names(problems: Problems, option: EdgeOption, subscription: Subscription) -> None:
     """Refuse an edge of topics and partitions that are not read, as far as this is known without asking a broker."""
     if not isinstance(option.edge, (SpecificOffsets, SpecificTimestamps)):
         return
@@ -101,48 +101,42 @@ def check_names(options: Collector, option: EdgeOption, subscription: Subscripti
     if extra or missing:
         parts = [f"names {extra}, not read here" if extra else "", f"leaves out {missing}" if missing else ""]
         side = "starting" if option.name.startswith("starting") else "ending"
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option '{option.name}' {' and '.join(filter(None, parts))}; it must cover what '{subscription.kind}' "
-            "selects.",
+        problems.conflict(
+            option.name,
+            f"{' and '.join(filter(None, parts))}; it must cover what '{subscription.kind}' selects",
             'Use -1 for latest, -2 for earliest, or {"<topic>":"earliest"} for a whole topic.'
             if isinstance(option.edge, SpecificOffsets)
             else f"Use '{side}Timestamp' for one time for all partitions.",
-            option.name,
         )
 
 
-def check_batch(options: Collector, starting: EdgeOption, ending: EdgeOption) -> None:
+def check_batch(problems: Problems, starting: EdgeOption, ending: EdgeOption) -> None:
     """Refuse a batch read that can only be empty, and one that ends before it starts."""
     for option, wrong, word in ((starting, Latest(), "latest"), (ending, Earliest(), "earliest")):
         edge, name = option.edge, option.name
         if edge == wrong:
-            options.report("OPTION_INVALID", f"Option '{name}' cannot be {word} in a batch read.", option=name)
+            problems.invalid(name, f"cannot be {word} in a batch read")
         elif isinstance(edge, SpecificOffsets):
             named = [str(name) for name, value in (*edge.topics.items(), *edge.partitions.items()) if value == wrong]
             if named:
-                options.report(
-                    "OPTION_INVALID",
-                    f"Option '{name}' cannot be {word} for {', '.join(named)} in a batch read.",
-                    option=name,
-                )
+                problems.invalid(name, f"cannot be {word} for {', '.join(named)} in a batch read")
     if isinstance(starting.edge, SpecificOffsets) and isinstance(ending.edge, SpecificOffsets):
-        _compare_names(options, starting, ending, whole_topics=bool(starting.edge.topics or ending.edge.topics))
+        _compare_names(problems, starting, ending, whole_topics=bool(starting.edge.topics or ending.edge.topics))
         for topic_partition, start in starting.edge.partitions.items():
             end = ending.edge.partitions.get(topic_partition)
             if isinstance(start, int) and isinstance(end, int) and start > end:
                 _report_order(
-                    options,
+                    problems,
                     starting,
                     f"{start} for {topic_partition}, greater than its '{ending.name}', {end}",
                     "Both are the next offset to read: an end of 10 reads up to offset 9.",
                 )
     if isinstance(starting.edge, SpecificTimestamps) and isinstance(ending.edge, SpecificTimestamps):
-        _compare_names(options, starting, ending, whole_topics=False)
-    _check_times(options, starting, ending)
+        _compare_names(problems, starting, ending, whole_topics=False)
+    _check_times(problems, starting, ending)
 
 
-def _check_times(options: Collector, starting: EdgeOption, ending: EdgeOption) -> None:
+def _check_times(problems: Problems, starting: EdgeOption, ending: EdgeOption) -> None:
     """Refuse a start that is later than its end: if both are before the first record, no later check detects it."""
     first, last = starting.edge, ending.edge
     if isinstance(first, AtTimestamp) and isinstance(last, AtTimestamp):
@@ -158,18 +152,18 @@ def _check_times(options: Collector, starting: EdgeOption, ending: EdgeOption) -
     for suffix, (start, end) in pairs.items():
         if start > end:
             _report_order(
-                options,
+                problems,
                 starting,
                 f"{timestamp_text(start)}{suffix}, later than its '{ending.name}', {timestamp_text(end)}",
                 "A read ends before the first record at or after its end.",
             )
 
 
-def _compare_names(options: Collector, starting: EdgeOption, ending: EdgeOption, *, whole_topics: bool) -> None:
+def _compare_names(problems: Problems, starting: EdgeOption, ending: EdgeOption, *, whole_topics: bool) -> None:
     named, ended = _partitions(starting.edge), _partitions(ending.edge)
     if whole_topics or named.keys() == ended.keys():
         return
-    options.report(
+    problems.report(
         "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET",
         f"Options '{starting.name}' and '{ending.name}' must name the same partitions; "
         f"'{starting.name}' names {_list(named)}, '{ending.name}' names {_list(ended)}.",
@@ -180,8 +174,8 @@ def _compare_names(options: Collector, starting: EdgeOption, ending: EdgeOption,
     )
 
 
-def _report_order(options: Collector, starting: EdgeOption, difference: str, hint: str) -> None:
-    options.report(
+def _report_order(problems: Problems, starting: EdgeOption, difference: str, hint: str) -> None:
+    problems.report(
         "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
         f"Option '{starting.name}' is {difference}.",
         hint,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka._base.offsets import Earliest, Latest
 from pyspark_kafka._client.options.catalogue import OPTIONS
 from pyspark_kafka._client.options.catalogue.option import READS, Scope
-from pyspark_kafka._client.options.resolve.collector import Collector
+from pyspark_kafka._client.options.catalogue.parsed import parse_all
 from pyspark_kafka._client.options.resolve.connection import resolve_connection
 from pyspark_kafka._client.options.resolve.formats import resolve_typed_read
 from pyspark_kafka._client.options.resolve.range_edges import EdgeOption, check_batch, check_names, resolve_edge
@@ -23,6 +23,7 @@ from pyspark_kafka.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark_kafka._client.options.catalogue.parsed import Parsed, Problems
     from pyspark_kafka._client.options.values.read import SubscriptionKind
 
 _SUBSCRIPTIONS: tuple[SubscriptionKind, ...] = ("subscribe", "assign", "subscribePattern")
@@ -40,12 +41,12 @@ def parse_batch_read_options(raw: Mapping[str, Any], *, now_ms: int | None = Non
     Raises:
         OptionError: with all problems at once.
     """
-    return _batch_read(Collector(raw, Scope.BATCH_READ), _now_ms() if now_ms is None else now_ms)
+    return _batch_read(*parse_all(raw, Scope.BATCH_READ), _now_ms() if now_ms is None else now_ms)
 
 
 def parse_stream_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> StreamReadOptions:
     """Resolve the options of `spark.readStream`. See `parse_batch_read_options`."""
-    return _stream_read(Collector(raw, Scope.STREAM_READ), _now_ms() if now_ms is None else now_ms)
+    return _stream_read(*parse_all(raw, Scope.STREAM_READ), _now_ms() if now_ms is None else now_ms)
 
 
 def parse_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> BatchReadOptions | StreamReadOptions:
@@ -61,10 +62,10 @@ def parse_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> 
     """
     now = _now_ms() if now_ms is None else now_ms
     try:
-        return _stream_read(Collector(raw, Scope.STREAM_READ, among=READS), now)
+        return _stream_read(*parse_all(raw, Scope.STREAM_READ, among=READS), now)
     except OptionError as for_stream:
         try:
-            return _batch_read(Collector(raw, Scope.BATCH_READ, among=READS), now)
+            return _batch_read(*parse_all(raw, Scope.BATCH_READ, among=READS), now)
         except OptionError as for_batch:
             raise (for_batch if any(map(_is_of_batch_only, raw)) else for_stream) from None
 
@@ -75,40 +76,39 @@ def _is_of_batch_only(name: str) -> bool:
     return name.strip().lower().startswith("ending") if option is None else option.scopes == {Scope.BATCH_READ}
 
 
-def _batch_read(options: Collector, now: int) -> BatchReadOptions:
-    starting = resolve_edge(options, "starting", Earliest(), now)
-    ending = resolve_edge(options, "ending", Latest(), now)
-    check_batch(options, starting, ending)
-    parts = _resolve_parts(options, (starting, ending))
-    options.raise_problems()
+def _batch_read(options: Parsed, problems: Problems, now: int) -> BatchReadOptions:
+    starting = resolve_edge(options, problems, "starting", Earliest(), now)
+    ending = resolve_edge(options, problems, "ending", Latest(), now)
+    check_batch(problems, starting, ending)
+    parts = _resolve_parts(options, problems, (starting, ending))
+    problems.raise_all()
     return BatchReadOptions(
         starting=starting.edge,
         ending=ending.edge,
-        notes=tuple(options.notes),
+        notes=tuple(problems.notes),
         **parts,
         **options.fields("read", "batch_read"),
     )
 
 
-def _stream_read(options: Collector, now: int) -> StreamReadOptions:
-    starting = resolve_edge(options, "starting", Latest(), now)
-    parts = _resolve_parts(options, (starting,))
+def _stream_read(options: Parsed, problems: Problems, now: int) -> StreamReadOptions:
+    starting = resolve_edge(options, problems, "starting", Latest(), now)
+    parts = _resolve_parts(options, problems, (starting,))
     minimum, maximum = options["minOffsetsPerTrigger"], options["maxOffsetsPerTrigger"]
     if minimum is not None and maximum is not None and minimum > maximum:
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option 'minOffsetsPerTrigger' is {minimum}, more than the {maximum} of 'maxOffsetsPerTrigger'.",
-            "Lower the first or raise the second.",
+        problems.conflict(
             "minOffsetsPerTrigger",
+            f"is {minimum}, more than the {maximum} of 'maxOffsetsPerTrigger'",
+            "Lower the first or raise the second.",
         )
     if options.given("sourceIndex") and not options.attempted("checkpointLocation"):
-        options.notes.append("Option 'sourceIndex' has no effect: 'checkpointLocation' is not given.")
+        problems.notes.append("Option 'sourceIndex' has no effect: 'checkpointLocation' is not given.")
     if options.given("maxTriggerDelay") and not options.attempted("minOffsetsPerTrigger"):
-        options.notes.append("Option 'maxTriggerDelay' has no effect: 'minOffsetsPerTrigger' is not given.")
-    options.raise_problems()
+        problems.notes.append("Option 'maxTriggerDelay' has no effect: 'minOffsetsPerTrigger' is not given.")
+    problems.raise_all()
     return StreamReadOptions(
         starting=starting.edge,
-        notes=tuple(options.notes),
+        notes=tuple(problems.notes),
         **parts,
         **options.fields("read", "stream_read"),
     )
@@ -118,16 +118,16 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _resolve_parts(options: Collector, edges: tuple[EdgeOption, ...]) -> dict[str, Any]:
+def _resolve_parts(options: Parsed, problems: Problems, edges: tuple[EdgeOption, ...]) -> dict[str, Any]:
     """Return the parts of a read that are values of their own."""
-    subscription = _resolve_subscription(options)
+    subscription = _resolve_subscription(options, problems)
     if subscription is not None:
         for edge in edges:
-            check_names(options, edge, subscription)
+            check_names(problems, edge, subscription)
     if options.given("kafka.group.id") and options.given("groupIdPrefix"):
-        options.notes.append("Option 'groupIdPrefix' has no effect: 'kafka.group.id' is given.")
+        problems.notes.append("Option 'groupIdPrefix' has no effect: 'kafka.group.id' is given.")
     if options["minPartitions"] is not None and options["maxPartitionsPerTask"] > 1:
-        options.report(
+        problems.report(
             "OPTION_CONFLICT",
             f"Option 'minPartitions' is {options['minPartitions']} and asks for more tasks than topic-partitions, "
             f"'maxPartitionsPerTask' is {options['maxPartitionsPerTask']} and asks for fewer.",
@@ -139,28 +139,27 @@ def _resolve_parts(options: Collector, edges: tuple[EdgeOption, ...]) -> dict[st
         # The default is lowered; a value that the user has set is not.
         fetch["max_bytes_per_fetch"] = most
         if options.given("kafka.fetch.max.bytes"):
-            options.report(
-                "OPTION_CONFLICT",
-                f"Option 'kafka.fetch.max.bytes' is {options['kafka.fetch.max.bytes']}, more than the "
-                f"{most} bytes that a task may hold by 'maxBufferedBytesPerTask'.",
-                "Lower the first or raise the second.",
+            problems.conflict(
                 "kafka.fetch.max.bytes",
+                f"is {options['kafka.fetch.max.bytes']}, more than the "
+                f"{most} bytes that a task may hold by 'maxBufferedBytesPerTask'",
+                "Lower the first or raise the second.",
             )
     return {
-        "connection": resolve_connection(options),
+        "connection": resolve_connection(options, problems),
         # Without one there is a problem, and the value is never used.
         "subscription": subscription or Subscription("subscribe"),
         "fetch": FetchOptions(**fetch),
-        "typed": resolve_typed_read(options, subscription),
+        "typed": resolve_typed_read(options, problems, subscription),
     }
 
 
-def _resolve_subscription(options: Collector) -> Subscription | None:
+def _resolve_subscription(options: Parsed, problems: Problems) -> Subscription | None:
     for kind in _SUBSCRIPTIONS:
         if options.given(kind):
             return Subscription(kind, **options.fields("subscription"))
     if not any(map(options.attempted, _SUBSCRIPTIONS)):
-        options.report(
+        problems.report(
             "OPTION_MISSING",
             "One of the options 'subscribe', 'subscribePattern', 'assign' must be set: it says what to read.",
             'Set one: .option("subscribe", "my-topic").',

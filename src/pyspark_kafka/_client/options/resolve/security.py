@@ -8,40 +8,37 @@ from pyspark_kafka._client.options.resolve.login import LOGIN_OPTIONS, resolve_l
 from pyspark_kafka._client.options.resolve.tls import TLS_OPTIONS, resolve_tls
 
 if TYPE_CHECKING:
-    from pyspark_kafka._client.options.resolve.collector import Collector
+    from pyspark_kafka._client.options.catalogue.parsed import Parsed, Problems
 
 _PROTOCOL = "kafka.security.protocol"
 
 
-def resolve_security(options: Collector) -> dict[str, Any]:
-    """Check the options of TLS and SASL; problems go to the collector.
-
-    Returns:
-        `tls` and `login` as fields of `ConnectionOptions`, if the protocol uses them.
-    """
+def resolve_security(options: Parsed, problems: Problems) -> dict[str, Any]:
+    """Return `tls` and `login` as fields of `ConnectionOptions`, as far as the protocol uses them."""
     protocol: str = options[_PROTOCOL]
     # If the protocol is invalid, the others cannot be checked.
     judge = options.given(_PROTOCOL) or not options.attempted(_PROTOCOL)
     resolved: dict[str, Any] = {}
     if protocol.startswith("SASL_"):
-        resolved["login"] = resolve_login(options)
+        resolved["login"] = resolve_login(options, problems)
     elif judge:
-        _refuse_unused(options, LOGIN_OPTIONS, f"SASL_{'SSL' if protocol == 'SSL' else 'PLAINTEXT'}", "log in")
+        _refuse_unused(
+            options, problems, LOGIN_OPTIONS, f"SASL_{'SSL' if protocol == 'SSL' else 'PLAINTEXT'}", "log in"
+        )
     if protocol.endswith("SSL"):
-        resolved["tls"] = resolve_tls(options)
+        resolved["tls"] = resolve_tls(options, problems)
     elif judge:
         wanted = "SASL_SSL" if protocol == "SASL_PLAINTEXT" else "SSL"
-        _refuse_unused(options, TLS_OPTIONS, wanted, "be encrypted")
+        _refuse_unused(options, problems, TLS_OPTIONS, wanted, "be encrypted")
     return resolved
 
 
-def _refuse_unused(options: Collector, names: tuple[str, ...], wanted: str, what: str) -> None:
+def _refuse_unused(options: Parsed, problems: Problems, names: tuple[str, ...], wanted: str, what: str) -> None:
     """Refuse security options that the protocol does not use: connections would be less secure than they look."""
     for name in names:
         if options.attempted(name):
-            options.report(
-                "OPTION_CONFLICT",
-                f"Option '{name}' is given, but with {_PROTOCOL} '{options[_PROTOCOL]}' connections would not {what}.",
-                f"Set {_PROTOCOL} to {wanted}, or remove '{name}'.",
+            problems.conflict(
                 name,
+                f"is given, but with {_PROTOCOL} '{options[_PROTOCOL]}' connections would not {what}",
+                f"Set {_PROTOCOL} to {wanted}, or remove '{name}'.",
             )

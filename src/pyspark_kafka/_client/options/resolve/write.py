@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark_kafka._client.options.catalogue.option import Scope
-from pyspark_kafka._client.options.resolve.collector import Collector
+from pyspark_kafka._client.options.catalogue.parsed import Parsed, Problems, parse_all
 from pyspark_kafka._client.options.resolve.connection import resolve_connection
 from pyspark_kafka._client.options.resolve.formats import resolve_typed_write
 from pyspark_kafka._client.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
@@ -30,12 +30,12 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
     Raises:
         OptionError: with all problems at once.
     """
-    options = Collector(raw, Scope.STREAM_WRITE if streaming else Scope.BATCH_WRITE)
-    connection = resolve_connection(options)
-    producer = _resolve_producer(options)
-    exactly_once = _resolve_exactly_once(options, streaming=streaming)
-    typed = resolve_typed_write(options)
-    options.raise_problems()
+    options, problems = parse_all(raw, Scope.STREAM_WRITE if streaming else Scope.BATCH_WRITE)
+    connection = resolve_connection(options, problems)
+    producer = _resolve_producer(options, problems)
+    exactly_once = _resolve_exactly_once(options, problems, streaming=streaming)
+    typed = resolve_typed_write(options, problems)
+    problems.raise_all()
     fields = options.fields("write")
     patience_ms = producer.delivery_timeout_ms
     if streaming and not options.given("kafka.delivery.timeout.ms"):
@@ -48,19 +48,19 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
         typed=typed,
         **fields,
     )
-    resolved = _with_room_for_batches(options, resolved)
-    return replace(resolved, notes=tuple(options.notes))
+    resolved = _with_room_for_batches(problems, resolved)
+    return replace(resolved, notes=tuple(problems.notes))
 
 
-def _with_room_for_batches(options: Collector, resolved: WriteOptions) -> WriteOptions:
+def _with_room_for_batches(problems: Problems, resolved: WriteOptions) -> WriteOptions:
     given = resolved.max_unacknowledged_bytes
     if given >= _MIN_BUFFER:
         return resolved
-    options.notes.append(f"Option 'kafka.buffer.memory' is {given} bytes: {_MIN_BUFFER} are used, which batches need.")
+    problems.notes.append(f"Option 'kafka.buffer.memory' is {given} bytes: {_MIN_BUFFER} are used, which batches need.")
     return replace(resolved, max_unacknowledged_bytes=_MIN_BUFFER)
 
 
-def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnceOptions | None:
+def _resolve_exactly_once(options: Parsed, problems: Problems, *, streaming: bool) -> ExactlyOnceOptions | None:
     if options["deliveryGuarantee"] != "exactly_once":
         alone = ("kafka.transactional.id", "kafka.transaction.timeout.ms", "commitTopic")
         others = (
@@ -72,24 +72,21 @@ def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnce
         )
         for name in (*alone, *others):
             if options.given(name):
-                options.notes.append(f"Option '{name}' has no effect: 'deliveryGuarantee' is not 'exactly_once'.")
+                problems.notes.append(f"Option '{name}' has no effect: 'deliveryGuarantee' is not 'exactly_once'.")
         return None
     if streaming and not options.attempted("checkpointLocation"):
-        options.report(
-            "OPTION_MISSING",
-            "Option 'checkpointLocation' of the writer must be set with 'deliveryGuarantee' exactly_once: the sink "
-            "identifies query and batches by it. A setting (spark.sql.streaming.checkpointLocation) does not reach it.",
-            'Set it on writeStream: .option("checkpointLocation", "/checkpoints/my-query").',
+        problems.missing(
             "checkpointLocation",
+            "of the writer must be set with 'deliveryGuarantee' exactly_once: the sink "
+            "identifies query and batches by it. A setting (spark.sql.streaming.checkpointLocation) does not reach it",
+            'Set it on writeStream: .option("checkpointLocation", "/checkpoints/my-query").',
         )
     for name, needed in (("kafka.acks", -1), ("kafka.enable.idempotence", True)):
         if options.given(name) and options[name] != needed:
-            options.report(
-                "OPTION_CONFLICT",
-                f"Option '{name}' is {str(options[name]).lower()}, but exactly_once needs "
-                f"{'all' if needed == -1 else 'true'}.",
-                f"Remove '{name}'.",
+            problems.conflict(
                 name,
+                f"is {str(options[name]).lower()}, but exactly_once needs {'all' if needed == -1 else 'true'}",
+                f"Remove '{name}'.",
             )
     resolved = ExactlyOnceOptions(**options.fields("exactly_once"))
     if resolved.commit == "tasks" and not options.given("kafka.transaction.timeout.ms"):
@@ -100,25 +97,23 @@ def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnce
     return resolved
 
 
-def _resolve_producer(options: Collector) -> ProducerOptions:
+def _resolve_producer(options: Parsed, problems: Problems) -> ProducerOptions:
     acks, idempotence = options["kafka.acks"], options["kafka.enable.idempotence"]
     if acks != -1 and idempotence:
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option 'kafka.acks' is {acks}, but idempotence needs all.",
-            "Remove 'kafka.acks', or set 'kafka.enable.idempotence' to false and accept loss and duplicates.",
+        problems.conflict(
             "kafka.acks",
+            f"is {acks}, but idempotence needs all",
+            "Remove 'kafka.acks', or set 'kafka.enable.idempotence' to false and accept loss and duplicates.",
         )
     if (
         options.given("kafka.delivery.timeout.ms")
         and options["kafka.delivery.timeout.ms"] < options["kafka.request.timeout.ms"]
     ):
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option 'kafka.delivery.timeout.ms' is {options['kafka.delivery.timeout.ms']}, less than the "
-            f"{options['kafka.request.timeout.ms']} of 'kafka.request.timeout.ms': no request could be retried.",
-            "Raise the first or lower the second.",
+        problems.conflict(
             "kafka.delivery.timeout.ms",
+            f"is {options['kafka.delivery.timeout.ms']}, less than the "
+            f"{options['kafka.request.timeout.ms']} of 'kafka.request.timeout.ms': no request could be retried",
+            "Raise the first or lower the second.",
         )
     compression = options["kafka.compression.type"]
     level = None
@@ -127,13 +122,9 @@ def _resolve_producer(options: Collector) -> ProducerOptions:
         if codec == compression:
             level = options[name]
         elif options.given(name):
-            options.notes.append(f"Option '{name}' has no effect: 'kafka.compression.type' is '{compression}'.")
+            problems.notes.append(f"Option '{name}' has no effect: 'kafka.compression.type' is '{compression}'.")
     if compression == "gzip" and level == 0:
-        options.report(
-            "OPTION_INVALID",
-            "Option 'kafka.compression.gzip.level' must be from 1 to 9, or -1 for the codec's default; got '0'.",
-            option="kafka.compression.gzip.level",
-        )
+        problems.invalid("kafka.compression.gzip.level", "must be from 1 to 9, or -1 for the codec's default; got '0'")
     return ProducerOptions(
         compression_level=None if compression == "gzip" and level == -1 else level, **options.fields("producer")
     )

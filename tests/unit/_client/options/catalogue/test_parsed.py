@@ -12,12 +12,15 @@ from kit.raw_options import refused
 from pyspark_kafka._base.offsets import Earliest
 from pyspark_kafka._client.options import (
     BatchReadOptions,
+    Scope,
     StreamReadOptions,
     parse_batch_read_options,
     parse_read_options,
     parse_stream_read_options,
     parse_write_options,
 )
+from pyspark_kafka._client.options.catalogue.parsed import parse_all
+from pyspark_kafka.errors import OptionError
 
 SERVERS = {"kafka.bootstrap.servers": "b:9092"}
 
@@ -30,6 +33,16 @@ def parse_batch_write_options(raw: dict[str, Any]) -> object:
 
 def parse_stream_write_options(raw: dict[str, Any]) -> object:
     return parse_write_options(raw, streaming=True)
+
+
+def test_option_is_parsed_without_regard_to_others_and_its_problem_waits() -> None:
+    raw = {"maxOffsetsPerTrigger": "10", "minOffsetsPerTrigger": "20", "minPartitions": "0"}
+    parsed, problems = parse_all(raw, Scope.STREAM_READ)
+    assert parsed.values == {"maxOffsetsPerTrigger": 10, "minOffsetsPerTrigger": 20}
+    assert (parsed.given("minPartitions"), parsed.attempted("minPartitions")) == (False, True)
+    assert parsed.fields("stream_read")["max_offsets_per_trigger"] == 10
+    with pytest.raises(OptionError, match="Option 'minPartitions' must be"):
+        problems.raise_all()
 
 
 def test_lower_case_keys_are_understood_as_spark_hands_them_over() -> None:
