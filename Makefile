@@ -3,7 +3,7 @@
 # CASES=of the benchmark, by name; WORKERS=processes that share the tests, each with a broker and a Spark session;
 # SECONDS=to fuzz each target; KILLS=of drivers and of tasks, SEED=of their places, for the fault tests; MINUTES=of
 # faults, SEED=of them, for the cluster in motion, and of the soak; CONTINUOUS=guarantee for KILLS of a continuous query
-# instead; SPARK=version of PySpark for test-spark and test-interop.
+# instead; SPARK=version of PySpark for test-spark and test-interop; WING=part whose tests test and quick run.
 
 VENV := .venv
 comma := ,
@@ -18,6 +18,20 @@ SEED := 1
 MINUTES := 10
 CONTINUOUS :=
 SPARK :=
+WING :=
+# The parts of ARCHITECTURE.md, each with its folders of the package.
+wing_client := _client/client records
+wing_connector := _connector checkpoint _client/options
+wing_typed := _typed
+wing_engine := connector continuous toolkit
+wing_operations := _ops
+wing_testkit := testing
+wings := client connector typed engine operations testkit
+ifneq ($(filter-out $(wings),$(WING)),)
+$(error WING is one of: $(wings))
+endif
+# The folders of kinds of tests that a part has.
+wing_tests = $(wildcard $(foreach kind,$(1),$(addprefix tests/$(kind)/,$(wing_$(WING)))))
 # Coverage for the fuzzer, where there is a wheel of it; elsewhere fuzzing goes without.
 atheris := atheris>=3; sys_platform == "linux" and platform_machine == "x86_64" and python_version >= "3.11" and python_version < "3.15"
 # One release, not 4.2.*: the JVM connector's jars are for that one only.
@@ -36,7 +50,7 @@ prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
 # Where a kernel can be compiled, tests of the compiled kernel must not be skipped.
 with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA_REQUIRE_COMPILED=1; fi;
 before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/archive_classes.py
-# Who is done takes over tests of who is not: they differ much in how long they take.
+# Idle workers steal tests, because durations vary widely.
 pytest = { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(2) $(ARGS); }
 checks := types style imports commits
 # Hundreds of processes that tests start import the package: the bytecode of the first is for all of them.
@@ -44,30 +58,34 @@ unexport PYTHONDONTWRITEBYTECODE
 bench_venv = .venv-bench$(SPARK)
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
 
-help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+# Targets with a mark, ##*, are those that a newcomer needs.
+help:
+	@awk -F ':.*##\\* ' '/^[a-z0-9-]+:.*##\* / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo:  ## Start a real Kafka, stream through Spark, show the result
+help-all:  ##* Show all targets
+	@awk -F ':.*##\\*? ' '/^[a-z0-9-]+:.*##\*? / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo:  ##* Start a real Kafka, stream through Spark, show the result
 	@$(prepare) $(VENV) --group demo
 	@$(VENV)/bin/pyspark-kafka demo $(ARGS)
 
-test: $(VENV)  ## Run all checks and the tests of each promise, in a quarter of an hour
+test: $(VENV)  ##* Run all checks and the tests of each promise, in a quarter of an hour, or of one part: WING=typed
 	@$(side_by_side) $(checks) quick-wheel ready
-	@$(call pytest,$(VENV))
+	@$(call pytest,$(VENV),$(call wing_tests,unit property protocol contract integration))
 
-quick: lint  ## Run all checks and the tests that start nothing, in 3 minutes
-	@$(call pytest,$(VENV),tests/unit tests/protocol tests/repo)
+quick: lint  ##* Run all checks and the tests that start nothing, in 3 minutes, or of one part: WING=typed
+	@$(call pytest,$(VENV),$(if $(WING),$(call wing_tests,unit protocol),tests/unit tests/protocol tests/repo))
 
-test-all: $(VENV)  ## Run every test, also proofs in a second variant and more examples, in 45 minutes; before a release
+test-all: $(VENV)  ##* Run every test, also proofs in a second variant and more examples, in 45 minutes; before a release
 	@$(side_by_side) $(checks) wheel ready
 	@$(call pytest,$(VENV),-m 'not long and not kerberos and not site and not yarn' --hypothesis-profile=full)
 
-lint: $(VENV)  ## Run ruff, mypy, import-linter and the rules of commit messages
+lint: $(VENV)  ##* Run ruff, mypy, import-linter and the rules of commit messages
 	@$(side_by_side) $(checks)
 
 $(VENV):
@@ -99,12 +117,12 @@ ready:
 	@$(call before_tests,$(VENV))
 	@$(VENV)/bin/python -m pytest --collect-only -qq > /dev/null
 
-format:  ## Format the code and fix what can be fixed
+format:  ##* Format the code and fix what can be fixed
 	@$(prepare) $(VENV) --group dev
 	$(VENV)/bin/ruff format
 	$(VENV)/bin/ruff check --fix
 
-site:  ## Build the site of the documentation into build/site/html
+site:  ##* Build the site of the documentation into build/site/html
 	@$(prepare) .venv-site --group site
 	@.venv-site/bin/python tools/build_site.py
 
@@ -207,7 +225,7 @@ soak:  ## Run queries of all kinds for MINUTES, and print whether memory, descri
 	@$(call before_tests,$(VENV))
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(VENV)/bin/python -m soak.run --minutes $(MINUTES) $(ARGS)
 
-bench:  ## Measure, 10 minutes (30 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once, SPARK=4.0
+bench:  ##* Measure, 10 minutes (30 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once, SPARK=4.0
 	@$(prepare) $(bench_venv) --group typed --with 'pyspark==$(if $(SPARK),$(SPARK).*,4.2.0)'
 	$(if $(CASES),,$(bench_venv)/bin/python bench/kernel.py)
 	$(if $(CASES),,$(bench_venv)/bin/python bench/fetch.py)
@@ -279,7 +297,7 @@ fuzz-corpus:  ## Put what fuzzing found worth keeping into fuzz/corpus
 	@$(fuzz_venv)
 	.venv-fuzz/bin/python fuzz/minimise_corpus.py
 
-clean:  ## Remove virtual environments, builds and caches; not the broker's jars in the user's cache
+clean:  ##* Remove virtual environments, builds and caches; not the broker's jars in the user's cache
 	rm -rf .venv .venv-audit .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel*.so src/pyspark_kafka/_typed/codecs/*/_kernel*.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests tools bench fuzz -name __pycache__ -prune -exec rm -rf {} +
