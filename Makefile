@@ -3,7 +3,8 @@
 # CASES=of the benchmark, by name; WORKERS=processes that share the tests, each with a broker and a Spark session;
 # SECONDS=to fuzz each target; KILLS=of drivers and of tasks, SEED=of their places, for the fault tests; MINUTES=of
 # faults, SEED=of them, for the cluster in motion, and of the soak; CONTINUOUS=guarantee for KILLS of a continuous query
-# instead; SPARK=version of PySpark for test-spark and test-interop; WING=part whose tests test and quick run.
+# instead; SPARK=version of PySpark for test-spark and test-interop; WING=part whose tests test and quick run;
+# CONSTRAINTS=file with the versions to install, as in continuous integration.
 
 VENV := .venv
 comma := ,
@@ -19,6 +20,8 @@ MINUTES := 10
 CONTINUOUS :=
 SPARK :=
 WING :=
+# Also from the environment: workflows set it.
+CONSTRAINTS ?=
 # The parts of ARCHITECTURE.md, each with its folders of the package.
 wing_client := _client/client records
 wing_connector := _connector checkpoint _client/options
@@ -46,7 +49,7 @@ spark_tests = tests/unit/_connector/spark tests/unit/continuous/reports tests/in
 fuzz_venv = $(prepare) .venv-fuzz --group test --with '$(atheris)' --with 'setuptools>=77'
 
 # Looked up by the first target that needs it, not by `make help`.
-prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
+prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py $(if $(CONSTRAINTS),--constraints '$(CONSTRAINTS)')
 # Where a kernel can be compiled, tests of the compiled kernel must not be skipped.
 with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA_REQUIRE_COMPILED=1; fi;
 before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/archive_classes.py
@@ -58,7 +61,7 @@ unexport PYTHONDONTWRITEBYTECODE
 bench_venv = .venv-bench$(SPARK)
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak audit constraints bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -157,6 +160,13 @@ audit:  ## Look for known vulnerabilities in all dependencies; needs a registry 
 	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip -r .venv-audit/frozen.txt || { \
 		echo 'make audit: a package is vulnerable, or could not be looked up: see above. The PyPI JSON API must be' \
 			'reachable; with a mirror that lacks it, nothing is known.' >&2; exit 1; }
+
+# A fresh environment, because pip keeps the versions of an old one.
+constraints:  ## Write the versions that PYTHON installs into tools/constraints/; for each Python of the test workflow
+	@rm -rf .venv-constraints
+	@python=$$(tools/find-python) && "$$python" tools/prepare_venv.py .venv-constraints --group dev
+	@.venv-constraints/bin/python -m pip freeze --exclude-editable > tools/constraints/$$(.venv-constraints/bin/python -c \
+		'import sys; print("%d.%d" % sys.version_info[:2])').txt
 
 test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
@@ -298,6 +308,6 @@ fuzz-corpus:  ## Put what fuzzing found worth keeping into fuzz/corpus
 	.venv-fuzz/bin/python fuzz/minimise_corpus.py
 
 clean:  ##* Remove virtual environments, builds and caches; not the broker's jars in the user's cache
-	rm -rf .venv .venv-audit .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel*.so src/pyspark_kafka/_typed/codecs/*/_kernel*.so
+	rm -rf .venv .venv-audit .venv-constraints .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel*.so src/pyspark_kafka/_typed/codecs/*/_kernel*.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests tools bench fuzz -name __pycache__ -prune -exec rm -rf {} +

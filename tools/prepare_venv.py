@@ -1,6 +1,6 @@
 """Make or refresh a virtual environment with this package in it. What every target of the Makefile begins with.
 
-usage: prepare_venv.py DIRECTORY [--group NAME]... [--with REQUIREMENT]...
+usage: prepare_venv.py DIRECTORY [--group NAME]... [--with REQUIREMENT]... [--constraints FILE]
 
 Does nothing when what the environment was made from has not changed. Standard library only: it runs before anything
 is installed. The package is installed in place; tools/build_kernels.py adds its compiled kernels.
@@ -51,10 +51,12 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--group", action="append", default=[], help="a dependency group of pyproject.toml")
     parser.add_argument("--with", action="append", default=[], dest="requirements", help="one more requirement")
+    parser.add_argument("--constraints", type=Path, help="a file of versions, such as tools/constraints/3.13.txt")
     arguments = parser.parse_args()
     os.chdir(ROOT)
     wanted = set(arguments.group)
-    digest = digest_of_sources(arguments.requirements)
+    constraints = arguments.constraints
+    digest = digest_of_sources([*arguments.requirements, *([constraints.read_text()] if constraints else [])])
     stamp = arguments.directory / STAMP
     installed = read_stamp(stamp, digest)
     if installed is not None and wanted <= installed:
@@ -68,7 +70,8 @@ def main() -> None:
     group_flags = [flag for group in groups for flag in ("--group", group)]
     # The kernels are compiled afterwards, with the Cython of this environment, unless compiled ones are kept.
     os.environ["PYSPARK_KAFKA_PURE_PYTHON"] = "1"
-    pip(python, "--editable", f".[{EXTRAS}]", *BUILDS_KERNELS, *group_flags, *arguments.requirements)
+    constraint_flags = ["--constraint", str(constraints)] if constraints else []
+    pip(python, *constraint_flags, "--editable", f".[{EXTRAS}]", *BUILDS_KERNELS, *group_flags, *arguments.requirements)
     del os.environ["PYSPARK_KAFKA_PURE_PYTHON"]
     if run([str(python), "tools/build_kernels.py"], "Building the kernels") != 0:
         sys.exit("The kernels could not be built; the lines above say why.")
@@ -76,13 +79,13 @@ def main() -> None:
     stamp.write_text(json.dumps({"digest": digest, "groups": groups}))
 
 
-def digest_of_sources(requirements: list[str]) -> str:
-    """Hash what an environment is made from."""
+def digest_of_sources(texts: list[str]) -> str:
+    """Hash the sources of an environment: files of this repository, this Python, requirements and constraints."""
     digest = hashlib.sha256()
     for part in (
         *((ROOT / name).read_bytes() for name in SOURCES),
         sys.version.encode(),
-        *map(str.encode, requirements),
+        *map(str.encode, texts),
     ):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
