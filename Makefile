@@ -61,7 +61,7 @@ unexport PYTHONDONTWRITEBYTECODE
 bench_venv = .venv-bench$(SPARK)
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak audit constraints bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak audit constraints hooks bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -167,6 +167,11 @@ constraints:  ## Write the versions that PYTHON installs into tools/constraints/
 	@python=$$(tools/find-python) && "$$python" tools/prepare_venv.py .venv-constraints --group dev
 	@.venv-constraints/bin/python -m pip freeze --exclude-editable > tools/constraints/$$(.venv-constraints/bin/python -c \
 		'import sys; print("%d.%d" % sys.version_info[:2])').txt
+
+hooks:  ## Run the hooks of .pre-commit-config.yaml on all files; needs GitHub
+	@python=$$(tools/find-python) && "$$python" -m venv .venv-hooks
+	@.venv-hooks/bin/pip install --quiet 'pre-commit>=4,<5'
+	@.venv-hooks/bin/pre-commit run --all-files
 
 test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
@@ -308,6 +313,6 @@ fuzz-corpus:  ## Put what fuzzing found worth keeping into fuzz/corpus
 	.venv-fuzz/bin/python fuzz/minimise_corpus.py
 
 clean:  ##* Remove virtual environments, builds and caches; not the broker's jars in the user's cache
-	rm -rf .venv .venv-audit .venv-constraints .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel*.so src/pyspark_kafka/_typed/codecs/*/_kernel*.so
+	rm -rf .venv .venv-audit .venv-constraints .venv-hooks .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel*.so src/pyspark_kafka/_typed/codecs/*/_kernel*.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests tools bench fuzz -name __pycache__ -prune -exec rm -rf {} +
