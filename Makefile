@@ -61,7 +61,7 @@ unexport PYTHONDONTWRITEBYTECODE
 bench_venv = .venv-bench$(SPARK)
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak audit constraints hooks bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak audit constraints hooks smoke bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -172,6 +172,9 @@ hooks:  ## Run the hooks of .pre-commit-config.yaml on all files; needs GitHub
 	@python=$$(tools/find-python) && "$$python" -m venv .venv-hooks
 	@.venv-hooks/bin/pip install --quiet 'pre-commit>=4,<5'
 	@.venv-hooks/bin/pre-commit run --all-files
+
+smoke:  ## Install the pure wheel in an empty environment, show its help, decode record batches
+	@python=$$(tools/find-python) && "$$python" tools/smoke.py
 
 test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
