@@ -161,3 +161,10 @@ def test_names_are_found_in_code() -> None:
 )
 def test_a_name_is_public_if_its_module_says_so(name: str, public: bool) -> None:
     assert is_public(name) is public
+
+
+def test_page_of_support_lists_the_public_modules() -> None:
+    """But for the door, which the page names as a setting."""
+    listed = re.findall(r"^\| `(pyspark_kafka[\w.]*)` \|", (REPO / "docs" / "support.md").read_text(), re.MULTILINE)
+    # The toolkit is in the table of experimental things, too.
+    assert sorted([*listed, "pyspark_kafka.spark"]) == sorted([*PUBLIC, "pyspark_kafka.toolkit"])

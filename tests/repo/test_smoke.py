@@ -34,6 +34,9 @@ for module, names in {
 
 import smoke
 print(smoke.decode_batches(Path(sys.argv[1])))
+# What a read and a write load.
+import pyspark_kafka._client.client.cluster.pool, pyspark_kafka._client.client.fetch.fetcher
+import pyspark_kafka._client.client.produce.pool, pyspark_kafka._connector.table.arrow_read
 from pyspark_kafka.__main__ import main
 sys.argv = ["pyspark-kafka", "--help"]
 main()

@@ -1,5 +1,4 @@
-"""docs/support.md: its versions are those of the package, of its tests and of docs/install.md; its modules those of the
-site."""
+"""docs/support.md: its versions are those of the package, of its tests and of docs/install.md."""
 
 from __future__ import annotations
 
@@ -41,9 +40,3 @@ def test_supported_versions_are_those_of_the_package_and_of_its_tests() -> None:
     assert NUMBER.findall(tested) == [*jobs["test"]["strategy"]["matrix"]["python"], built[0], built[-1]]
     versions = NUMBER.findall(row(chapter(SUPPORT, "Versions"), "PySpark")[0])
     assert f'"pyspark[sql]>={min(versions)},<5"' in PYPROJECT
-
-
-def test_public_modules_are_those_of_the_site() -> None:
-    site = (REPO / "tools" / "build_site.py").read_text().partition("\nMODULES = {\n")[2].partition("\n}\n")[0]
-    table = chapter(SUPPORT, "Public names")
-    assert re.findall(r"^\| `([\w.]+)` \|", table, re.MULTILINE) == re.findall(r'^    "([\w.]+)":', site, re.MULTILINE)

@@ -50,4 +50,5 @@ class Counters:
 COUNTERS = Counters()
 """The numbers of this process."""
 
-os.register_at_fork(after_in_child=COUNTERS.reset)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=COUNTERS.reset)

@@ -164,7 +164,8 @@ class TlsContexts:
 
 
 _CONTEXTS = TlsContexts()
-os.register_at_fork(after_in_child=_CONTEXTS.replace_lock)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_CONTEXTS.replace_lock)
 
 
 def tls_context(options: TlsOptions) -> TlsContext:

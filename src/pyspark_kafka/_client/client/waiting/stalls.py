@@ -357,7 +357,8 @@ class StallMonitor:
 
 
 _MONITOR = StallMonitor()
-os.register_at_fork(after_in_child=_MONITOR.reset)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_MONITOR.reset)
 
 
 # What threads want to hear of their own failures, by thread: `hearing_failures`.

@@ -52,7 +52,8 @@ def stop_at_sigterm(stop: Callable[[], None]) -> None:
 
     pipe = _watch(began, lambda: signal.getsignal(signal.SIGTERM) is end)
     signal.signal(signal.SIGTERM, end)
-    os.register_at_fork(after_in_child=lambda: _forget(end, pipe))
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=lambda: _forget(end, pipe))
 
 
 def _watch(began: Sequence[int], is_ours: Callable[[], bool]) -> list[int]:
