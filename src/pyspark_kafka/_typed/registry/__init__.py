@@ -3,8 +3,8 @@
 - `connect`: the registry of some options, one for a process.
 - `cached`: each schema looked up once, and the memory of schemas that are missing.
 - `confluent`, `glue`: the requests, in the words of each API.
-- `inquiry`, `guard`: one HTTP request with all its attempts, within its time and its size; `clients` lends it the
-  clients of confluent-kafka.
+- `inquiry`, `guard`: one HTTP request with all its attempts, and what its status means, within its time and its size;
+  `clients` lends it the clients of confluent-kafka.
 - `backoff`: when a registry is tried again after an outage.
 - `references`, `answers`: responses, checked. No sockets.
 - `failures`: the errors.

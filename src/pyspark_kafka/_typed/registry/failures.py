@@ -1,4 +1,4 @@
-"""The errors of a registry, with what each says of the data."""
+"""Builds the errors of a registry, with the fate of the data; `inquiry` decides which."""
 
 from __future__ import annotations
 

@@ -6,6 +6,6 @@ an option, `column_formats` makes a column of a schema, `arrow_types` has the ty
 `registered_text` has the text of a schema as a registry takes it. `values` has the functions of `pyspark_kafka.formats`
 for arrays, `value_plans` what these and the UDFs do.
 
-Invariant: schemas are looked up on the driver, once, when a query is planned; a plan pickles and holds no connection.
-Nothing here is imported where keys and values are bytes. Layer: above client and formats, below source and sink.
+Invariant: a query's schemas are looked up on the driver, once, when it is planned; a plan pickles and holds no
+connection. Nothing here is imported where keys and values are bytes.
 """

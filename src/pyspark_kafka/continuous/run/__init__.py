@@ -5,6 +5,5 @@
 `partition_watch` polls the source on a thread of its own.
 
 Invariant: the machine has no clock, no thread and no socket. Epochs are committed one at a time, in order, on the
-thread of `commits.EpochCommitter`, which has ended before the next run is planned. Layer: continuous, above
-_connector/spark/.
+thread of `commits.EpochCommitter`, which has ended before the next run is planned.
 """

@@ -4,6 +4,5 @@ Entry points: `read.parse_read_options` and its siblings, `write.parse_write_opt
 first; what follows are functions of the parsed values and a list of problems. Runs on the driver; pure except for the
 clock.
 
-Invariant: all problems are found before any is reported, in one `OptionError`. Layer: options.resolve, above
-options.catalogue.
+Invariant: all problems are found before any is reported, in one `OptionError`.
 """

@@ -1,6 +1,7 @@
 """The driver side of the source: the starts and ends of reads, and their tasks. Never touches records.
 
 - `micro_batch`, `batch`, `continuous`: the kinds of read; `stream`: the common base of the first and the last.
+  `batch` also applies the filters of a read.
 - `starting_position`, `edge_resolver`: where a read starts and ends; `admission`: where a micro-batch ends.
 - `topic_losses`, `topic_watch`: deleted and recreated topics.
 - `offset_reader`, `assignment`: the look-ups; `tasks`: ranges to tasks.
