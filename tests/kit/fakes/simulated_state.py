@@ -21,7 +21,7 @@ import pyarrow as pa
 from kit.fakes.simulated_ends import BrokenInvariantError, MemoryFiles
 from kit.fakes.simulated_lane import INTERVAL_MS, SimulatedLane, key_group
 from kit.fakes.simulated_query import RunFailedError
-from kit.fakes.simulated_transactions import SimulatedBrokers, TransactionalSimulation
+from kit.fakes.simulated_transactions import SimulatedBrokers, TransactionalSimulation, one_by_one
 from pyspark_kafka.checkpoint.files import DirectoryNames
 from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.run import states as driver_states
@@ -114,6 +114,7 @@ class StatefulSimulation(TransactionalSimulation):
                 (lane_state, "LocalDirectory", lambda: SimpleNamespace(path=str(next(numbers)), remove=lambda: None)),
                 (lane_state, "KeyedState", lambda path, **_: _Store(stores.setdefault(path, {}))),
                 (lane_state, "ThreadPoolExecutor", _AtOnce),
+                (lane_state, "side_by_side", one_by_one),
                 (slot, "_MIN_DELTAS", 3),
                 (slot, "EPOCHS_KEPT", _EPOCHS_KEPT),
                 (driver_states, "EPOCHS_KEPT", _EPOCHS_KEPT),

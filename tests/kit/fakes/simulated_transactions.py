@@ -120,7 +120,7 @@ class TransactionalSimulation(Simulation):
                 "TransactionalId": lambda _, name, __: _Id(self, name),
                 "GroupPositions": lambda *_: _Group(self),
                 "borrow_client": _borrowed,
-                "ThreadPoolExecutor": _OneByOne,
+                "side_by_side": one_by_one,
             }.items():
                 patched.enter_context(mock.patch.object(transactional, name, stand_in))
             super().run(lives)
@@ -296,17 +296,6 @@ def _borrowed(_: ConnectionOptions) -> Iterator[Any]:
     yield SimpleNamespace(fetch_metadata=lambda _: SimpleNamespace(cluster_id="one", topics={TOPIC: topic}))
 
 
-class _OneByOne:
-    """`ThreadPoolExecutor` in a fixed order."""
-
-    def __init__(self, *_: Any) -> None:
-        """Nothing is started."""
-
-    def __enter__(self) -> _OneByOne:  # noqa: PYI034 - typing.Self needs Python 3.11
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is left."""
-
-    def map(self, function: Callable[[Any], Any], each: Iterable[Any]) -> Iterator[Any]:
-        return map(function, each)
+def one_by_one(work: Callable[[Any], Any], values: Iterable[Any], *_: Any) -> list[Any]:
+    """`side_by_side` in a fixed order."""
+    return [work(value) for value in values]

@@ -88,9 +88,9 @@ def test_topics_are_created_as_the_readme_says(kafka: EmbeddedKafka, tmp_path: P
     (example,) = blocks("sh", "With a Kafka of your own")
     for line in example.splitlines():
         command, *arguments = line.replace("localhost:9092", kafka.bootstrap_servers).split()
-        assert command == "python"
+        assert command == "pyspark-kafka"
         assert kafka.bootstrap_servers in arguments
-        subprocess.run([sys.executable, *arguments], cwd=tmp_path, timeout=300, check=True)
+        subprocess.run([sys.executable, "-m", "pyspark_kafka", *arguments], cwd=tmp_path, timeout=300, check=True)
     for topic in ("events", "events-copy"):
         produce(kafka.bootstrap_servers, topic, [Record(b"k", b"v", partition) for partition in (0, 1)])
         consume(kafka.bootstrap_servers, topic, 2)
