@@ -54,7 +54,7 @@ _DOUBTS = 4
 
 
 class CursorState(Enum):
-    """Where a cursor stands; the module's docstring names the events."""
+    """The state of a cursor; the module's docstring names the events."""
 
     READY = "ready"
     IN_FLIGHT = "in flight"
@@ -101,7 +101,7 @@ class FetchedRecords(NamedTuple):
 
 
 class Outcome(str, Enum):
-    """What a response without an error brought to a partition. Texts, because Python hashes other members slowly."""
+    """The effect on a partition of a response without an error. Texts, because Python hashes other members slowly."""
 
     FED = "records"
     STARVED = "nothing, although records are there: others took the room, or the first batch is too large"
@@ -200,7 +200,7 @@ class Cursor:
 
     @property
     def known_end(self) -> int | None:
-        """Where the visible log ended by the last response; None before the first, or if the broker did not know."""
+        """The end of the visible log in the last response; None before the first, or if the response had no end."""
         if self.log is None:
             return None
         _, high_watermark, stable = self.log
@@ -217,7 +217,7 @@ class Cursor:
 
     @property
     def wake_at(self) -> float:
-        """When a pause is over; infinite in other states, which end with an event."""
+        """The end of a pause; infinite in other states, which end with an event."""
         return self._paused_until if self.state is CursorState.PAUSED and not self.held else math.inf
 
     def pause_until(self, until: float) -> None:
@@ -232,7 +232,7 @@ class Cursor:
         self.error = None
 
     def check(self) -> None:
-        """Note that a question about this range is asked."""
+        """Record that a look-up for this range is in flight."""
         self._enter(CursorState.CHECKING)
 
     def hold(self, *, held: bool) -> None:
@@ -262,7 +262,7 @@ class Cursor:
         return FetchPosition(self.topic_partition, self.position, self.topic.known, leader_epoch, size)
 
     def sent(self, request: FetchPosition, address: str) -> None:
-        """Note that the request is in flight."""
+        """Record that the request is in flight."""
         self._enter(CursorState.IN_FLIGHT)
         if request.leader_epoch != self._leader_epoch or address != self.last_address:
             self._at_boundary = False
@@ -394,7 +394,7 @@ class Cursor:
     # Failures
 
     def fail(self, error: ConnectorError) -> None:
-        """Note a failure; the session handles it when the records at hand are returned."""
+        """Record a failure; the session handles it after the fetched records are returned."""
         self._enter(CursorState.FAILED)
         self.error = error
 
@@ -420,7 +420,7 @@ class Cursor:
         return self._leaders_named <= _LEADERS_IN_VAIN
 
     def note_arrival(self) -> None:
-        """Note that a response with records arrives: the attempt is no failure any more."""
+        """Record that a response with records arrives: the attempt is not a failure."""
         self.last_failure = None
 
     def note_failure(self, error: ConnectorError) -> None:

@@ -57,14 +57,14 @@ class FetchLane:
         return True
 
     def is_forgotten(self, held_s: float) -> bool:
-        """Whether the connection was idle and brings nothing, though brokers hold a request for this time at most."""
+        """Return whether the connection was idle and stays silent beyond `held_s`, the maximum wait of a request."""
         connection = self.connection
         if connection is None or connection.doubt_at + held_s > time.monotonic() or connection.has_begun:
             return False
         return not connection.readable(0.0)
 
     def give_back(self, client: KafkaClient) -> None:
-        """Let others use the connection; if it still owes a response, it is closed."""
+        """Return the connection to the client for other uses; it is closed if a response is still in flight."""
         connection, self.connection, self.heard_at = self.connection, None, -math.inf
         if connection is not None:
             client.connections.give_back(self.broker_id, connection)
@@ -110,12 +110,12 @@ class FetchLanes:
         self.connecting = 0
 
     def begin(self) -> None:
-        """Note that the caller comes: the time of responses in flight starts again when they are waited for."""
+        """Record a new call: the time of in-flight responses starts again at the next wait."""
         for lane in self._in_flight:
             lane.deadline = lane.looked_at = None
 
     def begin_again(self) -> list[int]:
-        """Note that the caller comes after a wait that it left; return the brokers whose responses have come since.
+        """Record a call after an unfinished wait; return the brokers whose responses have arrived since.
 
         Only their time starts again: the time of the others continues.
         """
@@ -164,17 +164,17 @@ class FetchLanes:
         return finished
 
     def sent(self, lane: FetchLane) -> None:
-        """Note that a request is in flight."""
+        """Record that a request is in flight."""
         lane.in_flight, lane.deadline, lane.looked_at, lane.arrived = True, None, None, 0
         self._in_flight.append(lane)
 
     def received(self, lane: FetchLane) -> None:
-        """Note that the response was taken."""
+        """Record that the response was received."""
         lane.in_flight = False
         self._in_flight.remove(lane)
 
     def end_turn(self, lane: FetchLane) -> None:
-        """Let the responses of others be received before the rest of this one."""
+        """Move a lane to the end of the queue, so that other lanes' responses are received before its next one."""
         self._in_flight.remove(lane)
         self._in_flight.append(lane)
 
@@ -192,7 +192,7 @@ class FetchLanes:
         self.drop(self.of(broker_id))
 
     def give_back_idle(self) -> None:
-        """Let look-ups use the connections that have nothing in flight."""
+        """Return connections without a request in flight to the client, for look-ups."""
         for lane in self._lanes.values():
             if not lane.in_flight:
                 lane.give_back(self._client)

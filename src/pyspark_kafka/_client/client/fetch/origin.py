@@ -1,4 +1,4 @@
-"""Where a range is read from: which replica (KIP-392), and which topic by its id (KIP-516). Pure: no clock."""
+"""The origin of a range: the replica to read (KIP-392), and the topic by its id (KIP-516). Pure: no clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OTHER_ID_LOOKS = 4
 
 
 class PreferredReplica:
-    """Which replica a range is read from, if it is not the leader.
+    """The replica that a range is read from, if it is not the leader.
 
     Args:
         rack: whether the reader has a rack; leaders prefer a replica only for readers that have one.
@@ -54,20 +54,20 @@ class PreferredReplica:
         self._empty_responses = 0
 
     def leave(self) -> None:
-        """Ask the leader next; it may prefer a replica again."""
+        """Read from the leader next; it may prefer a replica again."""
         self.broker_id = -1
 
     def avoid(self) -> None:
-        """Ask the leader from now on."""
+        """Read from the leader from now on."""
         self.broker_id = -1
         self.avoided = True
 
     def note_records(self) -> None:
-        """Note that records came, from any broker."""
+        """Record that records arrived, from any broker."""
         self._empty_responses = self._redirects = 0
 
     def note_empty(self) -> None:
-        """Note that the replica had nothing; after several times the leader is asked."""
+        """Record an empty response from the replica; after several of them, the range is read from the leader."""
         self._empty_responses += 1
         if self._empty_responses >= _EMPTY_RESPONSES:
             self.avoid()
@@ -126,7 +126,7 @@ class TopicIdentity:
         return self._looks > 1
 
     def note_other(self, found: UUID | None) -> None:
-        """Note the id of the topic that replaced the former topic."""
+        """Record the id of the topic that replaced the previous topic."""
         self._other = found
         self._looks = 0
 

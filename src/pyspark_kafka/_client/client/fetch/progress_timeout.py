@@ -1,4 +1,4 @@
-"""How long a read continues without progress, and when an outage of brokers makes that longer."""
+"""The time limit of a read without progress, and its extension by an outage."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class ProgressTimeout:
         return Deadline(self._fetch.poll_timeout_ms, clock=self._clock, sleep=self._sleep)
 
     def start_again(self) -> None:
-        """Note that bytes of a response arrive: that is progress, however long the response takes."""
+        """Record progress: bytes of a response arrive, however long the response takes."""
         self._starts_again = True
         self.wait.progress()
 
     def rest(self, *, fed: bool = False) -> bool:
-        """Note that the caller leaves a wait that it will continue; return whether its time starts again then.
+        """Record that the caller leaves a wait and will continue it; return whether its time starts again then.
 
         It does if nothing fails and no broker is silent: that there is nothing to read is not a failure of a range
         without an end. If some range fails, records of others are not progress: it would be stuck for ever, and nobody

@@ -62,7 +62,7 @@ def fetch_record_times(
     *,
     max_bytes: int = _MAX_BYTES,
 ) -> RecordTimes:
-    """Look up the time of the record at a position, for any number of partitions.
+    """Return the time of the record at a position, for any number of partitions.
 
     One request asks for thousands of partitions, with room for one small record batch each. All leaders are asked side
     by side. A broker that fails is not asked again.
@@ -118,7 +118,7 @@ class _FoundTimes:
 
 
 class _TimeLane:
-    """What one broker is still to be asked, by the room that a record batch gets."""
+    """The remaining look-ups of one broker, by the room for a record batch."""
 
     def __init__(self) -> None:
         self.rooms: list[deque[tuple[PartitionMetadata, int]]] = [deque() for _ in (*_ROOMS, _ALONE)]

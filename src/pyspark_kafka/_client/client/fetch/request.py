@@ -114,7 +114,7 @@ class FetchFrame(FramedRequest):
 
     @property
     def partition_count(self) -> int:
-        """How many topic-partitions it reads."""
+        """The number of topic-partitions in the request."""
         return sum(map(len, self._topics.values()))
 
     def build(self, version: int, correlation_id: int, client_id: str) -> list[bytes | bytearray]:
@@ -157,14 +157,14 @@ class FetchFrame(FramedRequest):
 
 
 class RecordSize(NamedTuple):
-    """What records took on the wire: bytes for each offset, and bytes of a whole batch."""
+    """The size of records on the wire: bytes for each offset, and bytes of a whole batch."""
 
     bytes_per_offset: float
     batch_bytes: float
 
 
 class RecordSizes:
-    """What records of each topic took when they were last read. The next range then begins without a guess.
+    """The sizes of each topic's records in its last read. The next range then begins without a guess.
 
     Bounded: the topics read longest ago are forgotten.
     """
@@ -230,13 +230,13 @@ class RequestSize:
         return max(self._floor, int(min(float(most), expected)))
 
     def observe(self, size: int, offsets: int, batches: int) -> None:
-        """Learn from a response: `size` bytes in `batches` whole batches stood for `offsets` offsets."""
+        """Update the sizes from a response: `size` bytes in `batches` whole batches stood for `offsets` offsets."""
         if offsets > 0 and batches > 0:
             self._seen = RecordSize(size / offsets, size / batches)
             self._known.put(self._topic, self._seen)
 
     def starve(self) -> None:
-        """Learn that records are there and none came: the first batch is larger than the request allows."""
+        """Record a response that left out existing records: the first batch is larger than the request allows."""
         self._floor = min(self._largest, self._floor * 2)
 
 

@@ -1,4 +1,4 @@
-"""What to do next to read ranges of many topic-partitions: a state machine. It decides, `fetcher.Fetcher` does.
+"""The next step in a read from many topic-partitions: a state machine. It decides, `fetcher.Fetcher` acts.
 
 Entry point: `session.FetchSession`, which tells the story of a response. `ranges` has what the caller wants, what is
 planned and what failed, `brokers` what is in flight to each broker, `routing` which broker is asked for which ranges,

@@ -1,4 +1,4 @@
-"""What is in flight to each broker, and how much it may be asked for. Pure: times are arguments."""
+"""The requests in flight to each broker, and the size limits of the next ones. Pure: times are arguments."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class BrokerSlot:
 
     @property
     def free_at(self) -> float:
-        """When a request can be sent; infinite before an event."""
+        """The earliest time for a request; infinite before an event."""
         busy = self.in_flight is not None or self.connecting_since is not None
         return math.inf if busy else self.throttled_until
 
@@ -134,11 +134,11 @@ class BrokerSlot:
         self.in_flight = self.connecting_since = None
 
     def shrink(self) -> None:
-        """Ask for less: a response was cut off, or took long."""
+        """Reduce the next request: a response was cut off, or took long."""
         self.max_bytes = min(self.max_bytes, max(_SMALLEST_RESPONSE, self.max_bytes // 2))
 
     def grow(self, largest: int, now: float) -> None:
-        """Ask for more again, after a response that came soon; not under a quota."""
+        """Enlarge the next request after a quick response; not under a quota."""
         if now - self.throttled_until >= _QUOTA_FORGOTTEN_S:
             self.max_bytes = min(largest, self.max_bytes * 2)
 
@@ -254,7 +254,7 @@ class Brokers:
         return now - min(times) if times else 0.0
 
     def wait_again(self, broker_ids: Iterable[int]) -> None:
-        """Note that the caller did not wait for these brokers: that time is nobody's silence."""
+        """Record that the caller did not wait for these brokers: that time does not count as silence."""
         for broker_id in broker_ids:
             in_flight = self.slot(broker_id).in_flight
             if in_flight is not None:

@@ -65,7 +65,7 @@ class Lookups:
     def _find_leaders(
         self, leaderless: list[Cursor], other_topic: list[tuple[Cursor, PartitionMetadata, UUID | None]], now: float
     ) -> FindLeaders | None:
-        """Look for leaders; where brokers name another topic, ask again before that is believed."""
+        """Request leaders; a reported new topic id is confirmed by a second request."""
         doubtful: list[Cursor] = []
         for cursor, leader, found in other_topic:
             if cursor.topic.doubts(unread=cursor.unread):
@@ -97,7 +97,7 @@ class Lookups:
         return FetchEpochEnds(questions)
 
     def check_logs(self, cursors: list[Cursor]) -> FetchLogEnds:
-        """Look at logs with leaders and topic ids of now."""
+        """Request the ends of logs, with current leaders and topic ids."""
         for topic in {cursor.topic_partition.topic for cursor in cursors}:
             self._memory.forget_topic(topic)
         for cursor in cursors:
@@ -119,7 +119,7 @@ class Lookups:
     # What was found
 
     def on_leaders(self, step: FindLeaders, now: float) -> None:
-        """Note that the cluster was asked for leaders; the client's memory has them. Elections are not waited for."""
+        """Record that leaders were fetched; the client's memory has them. Elections are not waited for."""
         leaderless: list[Cursor] = []
         for cursor in self._ranges.checking(step.topic_partitions):
             if self._memory.cached_leader(cursor.topic_partition) is None:
@@ -169,7 +169,7 @@ class Lookups:
         self._ranges.nothing_before = -math.inf
 
     def on_metadata(self) -> None:
-        """Note that the cluster was asked about silent brokers: brokers that no longer lead are left."""
+        """Record that metadata about silent brokers was fetched: former leaders are left."""
         silent, self._silent = self._silent, []
         for broker_id in silent:
             cursors = self._asked_of(broker_id)
@@ -183,7 +183,7 @@ class Lookups:
         self._ranges.change()
 
     def on_lookup_failure(self, step: Lookup, error: ConnectorError, now: float, *, cut_short: bool = False) -> None:
-        """Note that a look-up failed as a whole."""
+        """Record that a whole look-up failed."""
         if isinstance(step, LookAtSilent):
             # Not what the caller came for: the silent brokers may respond yet.
             self._silent = []

@@ -1,4 +1,4 @@
-"""Which broker is asked for which ranges now, and in which order. Pure: times are arguments."""
+"""The ranges to fetch from each broker, and their order. Pure: times are arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SMALLEST_SHARE = 64 << 10
 
 @dataclass(slots=True, eq=False)
 class Survey:
-    """What ranges need now, each in one place at most.
+    """The current need of each range, in one place at most.
 
     Attributes:
         routed: ranges that can be fetched, by broker, each with the epoch of its leader.

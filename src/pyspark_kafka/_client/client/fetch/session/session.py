@@ -93,7 +93,7 @@ class FetchSession:
         self._early_s = max(_SOON_MS, fetch.max_wait_ms / 2) / 1000
 
     def begin(self, now: float) -> None:
-        """Note that the caller comes for records: the time that it took since the last ones is nobody's silence."""
+        """Record a new call for records: the time since the last call does not count as silence."""
         for broker in self.brokers.slots.values():
             if broker.in_flight is not None:
                 broker.in_flight.waited_since = None
@@ -180,24 +180,24 @@ class FetchSession:
     # What happened to requests
 
     def on_sent(self, broker_id: int, address: str, now: float) -> None:
-        """Note that the request of the last `Send` is in flight."""
+        """Record that the request of the last `Send` is in flight."""
         send, cursors = self.ranges.sends.popleft()
         for cursor, position in zip(cursors, send.positions, strict=True):
             cursor.sent(position, address)
         self.brokers.slot(broker_id).in_flight = RequestInFlight(cursors, now, now)
 
     def on_connecting(self, broker_id: int, now: float) -> None:
-        """Note that the request of the last `Send` cannot be sent yet: a connection is being made."""
+        """Record that the last `Send` waits for its connection."""
         self.ranges.sends.popleft()
         self.brokers.slot(broker_id).connecting_since = now
 
     def on_connected(self, broker_id: int) -> None:
-        """Note that a connection was made."""
+        """Record that a connection was opened."""
         self.brokers.slot(broker_id).connecting_since = None
         self.ranges.nothing_before = -math.inf
 
     def on_arrival(self, broker_id: int, now: float) -> bool:
-        """Note that bytes of the response of a broker arrive steadily; return whether that is progress.
+        """Record that response bytes arrive steadily; return whether that is progress.
 
         It is not while other ranges fail, nor after several responses that were cut off.
         """
@@ -214,7 +214,7 @@ class FetchSession:
     def on_failure(
         self, broker_id: int, error: ConnectorError, *, cut_short: bool = False, cut_off: bool = False
     ) -> None:
-        """Note that a request, or a connection, to a broker failed; nothing is in flight to it any more.
+        """Record a failed request, or connection, to a broker; nothing is in flight to it afterwards.
 
         Args:
             broker_id: the broker.

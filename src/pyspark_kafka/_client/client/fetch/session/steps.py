@@ -1,4 +1,4 @@
-"""What a fetch session asks its caller to do, step by step, and what it reads about the cluster. Pure."""
+"""The steps that a fetch session requires of its caller, and the cluster memory that it reads. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ClusterMemory(Protocol):
-    """What a client remembers about the cluster. No method blocks. `KafkaClient` is one."""
+    """A client's memory of the cluster. No method blocks. `KafkaClient` is one."""
 
     def cached_leader(self, topic_partition: TopicPartition) -> PartitionMetadata | None:
         """Return a partition with its leader; None if it is not known, leaderless, or old."""
@@ -58,7 +58,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class FindLeaders:
-    """Ask the cluster for leaders; then `on_leaders` or `on_lookup_failure`.
+    """Request leaders from the cluster; then `on_leaders` or `on_lookup_failure`.
 
     Attributes:
         patient: whether elections are waited for: nothing else can be read meanwhile.
@@ -70,14 +70,14 @@ class FindLeaders:
 
 @dataclass(frozen=True, slots=True)
 class FetchEpochEnds:
-    """Ask new leaders where the epochs of positions end, by leader; then `on_epoch_ends` or `on_lookup_failure`."""
+    """Request the epoch ends of positions from new leaders, by leader; then `on_epoch_ends` or `on_lookup_failure`."""
 
     questions: Mapping[int, Sequence[EpochQuestion]]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLogEnds:
-    """Ask for first offsets and high watermarks; then `on_log_ends` or `on_lookup_failure`.
+    """Request first offsets and high watermarks; then `on_log_ends` or `on_lookup_failure`.
 
     Attributes:
         alone: whether nothing else can be read meanwhile.
@@ -89,7 +89,7 @@ class FetchLogEnds:
 
 @dataclass(frozen=True, slots=True)
 class LookAtSilent:
-    """Ask the cluster for metadata about topics of silent brokers; then `on_metadata` or `on_lookup_failure`."""
+    """Request metadata about silent brokers' topics; then `on_metadata` or `on_lookup_failure`."""
 
     topics: frozenset[str]
 
