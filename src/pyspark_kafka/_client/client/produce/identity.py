@@ -1,4 +1,4 @@
-"""Who writes: a producer without an identity, one that the brokers have given one, or the owner of a transaction."""
+"""The writer's identity: none, one that a broker has returned, or a transaction's owner."""
 
 from __future__ import annotations
 

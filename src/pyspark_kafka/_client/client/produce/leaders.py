@@ -1,4 +1,4 @@
-"""Who leads the partitions that are written to: remembered until a broker says otherwise."""
+"""The leaders of written partitions: remembered until a broker contradicts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PartitionLeaders:
         self._unknown_since: dict[TopicPartition, float] = {}
 
     def ask(self, client: KafkaClient) -> None:
-        """Ask through another client of the same cluster from now on, for another task."""
+        """Use another client of the same cluster from now on, for another task."""
         self._client = client
         self._task_began_at = self._clock()
 
@@ -94,7 +94,7 @@ class PartitionLeaders:
     def look_up(
         self, topic_partitions: Collection[TopicPartition], deadline: Deadline
     ) -> dict[TopicPartition, BrokerError]:
-        """Ask the cluster once for leaders; return those partitions that still have none, and why.
+        """Request leaders from the cluster once; return the partitions that still have none, each with the reason.
 
         Raises:
             ConnectorError: the cluster cannot be asked.

@@ -1,4 +1,4 @@
-"""How many partitions the topics have that are written to."""
+"""The partition counts of written topics."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class _Guard:
 
 @dataclass(frozen=True, slots=True)
 class ProducerMetrics:
-    """What a producer has done so far: acknowledged records, bytes and batches, and batches sent again."""
+    """Acknowledged records, bytes and batches of a producer, and its batches sent again."""
 
     records: int
     bytes: int
@@ -200,7 +200,7 @@ class Producer:
 
     @property
     def metrics(self) -> ProducerMetrics:
-        """What was acknowledged so far."""
+        """The counts of acknowledged records, bytes and batches."""
         state = self._state
         return ProducerMetrics(state.delivered_records, state.delivered_bytes, state.delivered_batches, state.retries)
 
@@ -211,7 +211,7 @@ class Producer:
 
     @property
     def known_partitions(self) -> int:
-        """How many partitions it keeps a sequence for."""
+        """The number of partitions with a sequence."""
         return len(self._state.sequences)
 
     def reopen(self, client: KafkaClient) -> None:

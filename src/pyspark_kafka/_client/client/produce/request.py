@@ -69,7 +69,7 @@ class ProduceFrame(FramedRequest):
 
     @property
     def partition_count(self) -> int:
-        """How many topic-partitions it writes to."""
+        """The number of topic-partitions in the request."""
         return sum(map(len, self._topics.values()))
 
     def build(self, version: int, correlation_id: int, client_id: str) -> list[Bytes]:

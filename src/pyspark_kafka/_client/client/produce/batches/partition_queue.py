@@ -66,7 +66,7 @@ class PartitionQueue:
         self.pending += len(parts) - 1
 
     def has_delivered_after(self, batch: ProducerBatch) -> bool:
-        """Whether a batch behind this one was acknowledged."""
+        """Return whether a later batch was acknowledged."""
         behind = sum(other.number > batch.number for other in self.batches)
         return behind < self.next_number - 1 - batch.number
 
@@ -78,14 +78,14 @@ class PartitionQueue:
         return next(batch for batch in self.batches if batch.state is BatchState.PENDING)
 
     def end_attempt(self, batch: ProducerBatch, state: BatchState) -> None:
-        """Note the state of a batch that is no longer in flight."""
+        """Record the state of a batch that is no longer in flight."""
         batch.state = state
         self.in_flight -= 1
         if not self.in_flight:
             self.draining = False
 
     def begin_draining(self, now: float, backoff: Backoff) -> None:
-        """Note a failed attempt; a pause begins with the first one of a round.
+        """Record a failed attempt; a pause begins with the first one of a round.
 
         The batches behind the first failed one fail because of it.
         """

@@ -1,4 +1,4 @@
-"""How large a batch each topic accepts, learned from refusals, and batches cut to that size. Pure."""
+"""The maximum batch size of each topic, learned from refusals, and batches cut to that size. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_L
 
 
 class TopicLimits:
-    """How large batches of each topic may be, learned from refusals.
+    """The maximum batch sizes of topics, learned from refusals.
 
     To ask for the limit of a topic takes rights, so it is found by halving: a batch is cut to at most half of what was
     refused.
@@ -41,7 +41,7 @@ class TopicLimits:
 
     @staticmethod
     def splittable(batch: ProducerBatch, code: int) -> bool:
-        """Whether smaller batches help after a refusal.
+        """Return whether smaller batches help after a refusal.
 
         If the log holds the batch nevertheless, from an attempt before the topic's limit was lowered, the broker
         refuses the sequences of its parts.
@@ -49,7 +49,7 @@ class TopicLimits:
         return code in _TOO_LARGE and batch.record_count > 1
 
     def refused(self, batch: ProducerBatch) -> None:
-        """Note that a batch was too large for its topic."""
+        """Record a batch that was too large for its topic."""
         topic, size = batch.topic_partition.topic, batch.size
         if topic not in self.learned:
             _LOG.warning(
@@ -61,7 +61,7 @@ class TopicLimits:
         self.learned[topic] = min(self.learned.get(topic, size), max(1, size // 2))
 
     def fits(self, batch: ProducerBatch) -> bool:
-        """Whether a batch is as small as its topic is known to need, or cannot be smaller."""
+        """Return whether a batch is within its topic's learned limit, or cannot be smaller."""
         limit = self.learned.get(batch.topic_partition.topic)
         return limit is None or batch.size <= limit or batch.record_count == 1
 

@@ -137,7 +137,7 @@ class ProducerState:
         return batch
 
     def mark_sent(self, batch: ProducerBatch) -> None:
-        """Note that the batch goes to a broker now."""
+        """Record that the batch is sent to a broker now."""
         partition = self._partitions[batch.topic_partition]
         if batch.attempts > 0:
             self.retries += 1
@@ -159,7 +159,7 @@ class ProducerState:
         partition.not_before = max(partition.not_before, until)
 
     def _sort(self, topic_partition: TopicPartition, partition: PartitionQueue) -> None:
-        """Note whether a partition may send, apart from pauses; called after each change."""
+        """Record whether a partition may send, apart from pauses; called after each change."""
         if not partition.pending:
             self._pending.pop(topic_partition, None)
             self.ready.pop(topic_partition, None)
@@ -253,7 +253,7 @@ class ProducerState:
         self.unacknowledged_bytes += sum(part.size for part in made) - batch.size
 
     def refuse(self, batch: ProducerBatch, code: int) -> None:
-        """Note a final refusal, so that `counts` includes it; the producer cannot be used afterwards."""
+        """Record a final refusal, so that `counts` includes it; the producer cannot be used afterwards."""
         if not proves_absence(code):
             batch.maybe_appended = True
         self._end_attempt(self._partitions[batch.topic_partition], batch, BatchState.REFUSED)

@@ -1,4 +1,4 @@
-"""What a broker's error code means for a batch. Pure."""
+"""The consequence of a broker's error code for a batch. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROVES_ABSENCE = frozenset(
 
 
 class Verdict(Enum):
-    """What a response means for a batch."""
+    """The consequence of a response for a batch."""
 
     DELIVERED = "delivered"
     RETRY = "retry"
@@ -52,5 +52,5 @@ def judge_code(code: int, *, retriable: bool, oldest: bool) -> Verdict:
 
 
 def proves_absence(code: int | None) -> bool:
-    """Whether a batch is certainly not in the log after this code; None stands for no response."""
+    """Return whether this code proves that a batch is not in the log; None stands for no response."""
     return code in _PROVES_ABSENCE

@@ -1,4 +1,4 @@
-"""Why attempts failed, and what follows for their partitions: a pause, a new look-up of the leader, or an error."""
+"""Failures of attempts, and their consequences for partitions: a pause, a new look-up of the leader, or an error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Failures:
         return next(iter(self.last), None)
 
     def note(self, topic_partition: TopicPartition, error: ConnectorError, broker: str | None) -> None:
-        """Note why an attempt failed."""
+        """Record the reason of a failed attempt."""
         self.last[topic_partition] = (error, broker)
         self._parts.waiting.failed(error)
 

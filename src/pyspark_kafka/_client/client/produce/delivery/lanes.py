@@ -64,7 +64,7 @@ class ProduceLane:
 
     @property
     def look_at(self) -> float:
-        """When to ask others who leads what was sent here and has no response; there are requests in flight.
+        """The time to request the leaders of unacknowledged batches elsewhere; there are requests in flight.
 
         A broker that throttles may not be called silent before it reads again (KIP-219).
         """
@@ -73,7 +73,7 @@ class ProduceLane:
 
     @property
     def doubt_at(self) -> float:
-        """When silence means that the connection was idle and is forgotten; infinite if it does not."""
+        """The time from which silence means a forgotten idle connection; infinite if it does not."""
         at = self.connection.doubt_at
         return math.inf if at < math.inf and self.connection.has_begun else at
 
@@ -83,7 +83,7 @@ class ProduceLane:
 
     @property
     def ends_at(self) -> float:
-        """When its requests are given up: brokers respond in order, so the time of one begins with the response before.
+        """The time limit of its requests. Brokers respond in order: each one's time begins with the response before.
 
         A batch that expires is given up too, unless the broker has responded since it was sent, and does not throttle:
         over a slow link the requests before it take their time.
@@ -123,7 +123,7 @@ class ProduceLanes:
         self.connecting = 0
 
     def is_connecting(self, broker_id: int) -> bool:
-        """Whether a connection to this broker is being made."""
+        """Return whether a connection to this broker is being opened."""
         return broker_id in self._dials
 
     def address(self, broker_id: int) -> str:

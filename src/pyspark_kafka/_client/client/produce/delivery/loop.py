@@ -275,7 +275,7 @@ class DeliveryLoop:
                 self._state.acknowledge(batch)
 
     def _find_leaders(self, topic_partitions: list[TopicPartition]) -> bool:
-        """Ask the cluster who leads; return whether one of the leaders is known now."""
+        """Request leaders from the cluster; return whether one of the leaders is known now."""
         soonest = min(self._state.pending_batch(topic_partition).expires_at for topic_partition in topic_partitions)
         deadline = self._parts.client.deadline().within(max(1.0, (soonest - self._clock.now()) * 1000))
         try:

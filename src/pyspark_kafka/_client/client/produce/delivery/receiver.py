@@ -87,7 +87,7 @@ class Receiver:
         return (bool(silent) and self._leave(silent)) or heard
 
     def _leave(self, silent: list[ProduceLane]) -> bool:
-        """Ask the cluster for the leaders of what silent brokers were sent; leave a broker that has lost a partition.
+        """Request the leaders of silent brokers' partitions from the cluster; leave a broker that has lost a partition.
 
         A broker that hangs, or is gone without closing its connections, reports nothing. Its batches are sent to the
         new leader under the same sequences, so that no batch that it did store is stored twice.
@@ -165,7 +165,7 @@ class Receiver:
             )
 
     def _take_failure(self, batch: ProducerBatch, part: ProducePartitionResponse, address: str, now: float) -> Verdict:
-        """Tell the state machine about an error code for one batch; FATAL if the producer has failed with it."""
+        """Pass a batch's error code to the state machine; return FATAL if the producer has failed with it."""
         topic_partition, code = batch.topic_partition, part.code
         kind = error_kind(code)
         verdict = self._state.judge(batch, code, retriable=kind.retriable)
