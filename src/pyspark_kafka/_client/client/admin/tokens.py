@@ -61,7 +61,7 @@ def create_token(client: KafkaClient, renewers: Sequence[str] = (), lifetime_ms:
 
 
 def renew_token(client: KafkaClient, token: DelegationToken, period_ms: int = -1) -> DelegationToken:
-    """Let a token expire later, but not after its end; return it with the new time.
+    """Extend a token's life, but not beyond its end; return it with the new time.
 
     Runs on: driver; blocks.
 
@@ -80,7 +80,7 @@ def renew_token(client: KafkaClient, token: DelegationToken, period_ms: int = -1
 
 
 def expire_token(client: KafkaClient, token: DelegationToken, period_ms: int = -1) -> DelegationToken:
-    """Let a token expire after a time, or at once; return it with the new time.
+    """Set a token's expiry to a later time, or expire it immediately; return it with the new time.
 
     Runs on: driver; blocks. Connections that have logged in with it stay open until their sessions end.
 

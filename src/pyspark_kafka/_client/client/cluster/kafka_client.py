@@ -121,7 +121,7 @@ class KafkaClient:
     # Metadata
 
     def fetch_metadata(self, topics: Iterable[str] | None = None, deadline: Deadline | None = None) -> ClusterMetadata:
-        """Ask the cluster about brokers and topics, and remember the response.
+        """Request the cluster's brokers and topics, and remember the response.
 
         Topics are never created by asking. A topic that does not exist is in the result, with its error.
 
@@ -147,7 +147,7 @@ class KafkaClient:
         return found
 
     def avoid_last_asked(self) -> None:
-        """Ask another broker than the last one for metadata from now on, if another one can be reached.
+        """Request metadata from another broker than last time from now on, if another one can be reached.
 
         For metadata that contradicts what is known: a broker may lag behind the cluster.
         """

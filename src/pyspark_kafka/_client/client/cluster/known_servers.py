@@ -1,4 +1,4 @@
-"""Where a cluster may be reached: its brokers as last heard, then the servers of the options.
+"""The servers of a cluster: its brokers from the last response, then the servers of the options.
 
 Pure: no sockets, no clock. `bootstrap.py` connects to the servers.
 """

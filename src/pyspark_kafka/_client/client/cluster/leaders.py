@@ -1,4 +1,4 @@
-"""Who leads partitions: from memory, or asked of the cluster until there is a leader."""
+"""The leaders of partitions: from memory, or requested from the cluster until there is a leader."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def fetch_leaders(
     deadline: Deadline,
     perhaps_new: Collection[TopicPartition] = (),
 ) -> None:
-    """Ask the cluster once for the leaders of partitions; `KafkaClient.cached_leader` has them afterwards.
+    """Request the leaders of partitions from the cluster once; `KafkaClient.cached_leader` has them afterwards.
 
     Args:
         client: the cluster.

@@ -26,7 +26,7 @@ _LATE_HEDGE_S = 4.0
 def request_metadata(
     any_broker: AnyBroker, topics: Collection[str] | None, deadline: Deadline
 ) -> tuple[ClusterMetadata, Server]:
-    """Ask a broker about brokers and topics, once; `KafkaClient.fetch_metadata` asks again after a failure.
+    """Request brokers and topics from one broker, once; `KafkaClient.fetch_metadata` retries after a failure.
 
     Topics are never created by asking.
 

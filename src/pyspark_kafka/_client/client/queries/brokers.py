@@ -1,4 +1,4 @@
-"""What brokers are: their release, as far as their versions of requests tell, and their clock."""
+"""Brokers: their release, as far as their request versions show it, and their clock."""
 
 from __future__ import annotations
 

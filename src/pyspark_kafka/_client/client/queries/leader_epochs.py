@@ -43,7 +43,7 @@ class EpochQuestion:
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """Where the records of an epoch end in the leader's log.
+    """The end of an epoch's records in the leader's log.
 
     Attributes:
         error_code: why the leader does not tell; 0 if it does.
@@ -61,7 +61,7 @@ _CANNOT_TELL = EpochEnd(ErrorCode.NONE, -1)
 def fetch_epoch_ends(
     client: KafkaClient, questions: Mapping[int, Iterable[EpochQuestion]], deadline: Deadline
 ) -> dict[TopicPartition, EpochEnd | ConnectorError]:
-    """Ask leaders where the epochs of positions end, all of them at the same time.
+    """Return where the epochs of positions end, requested from all leaders at the same time.
 
     Runs on: executor, once for each change of leaders; blocks for one round trip.
 

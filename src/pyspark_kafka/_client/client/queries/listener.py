@@ -1,4 +1,4 @@
-"""What a listener speaks, whatever the options say: plaintext or TLS, with or without SASL, with which certificates.
+"""A listener's protocol, independent of the options: plaintext or TLS, with or without SASL, its certificates.
 
 Each attempt is a connection of its own, without a login. Nothing that is learned here is trusted: it only makes
 the texts of a diagnosis precise.
@@ -53,7 +53,7 @@ class TlsStatus:
 
 @dataclass(frozen=True, slots=True)
 class ListenerStatus:
-    """What a listener speaks.
+    """A listener's protocol.
 
     Attributes:
         protocol: the value of `kafka.security.protocol` that it wants; None if it is not known.
@@ -139,7 +139,7 @@ def _connect(host: str, port: int, options: ConnectionOptions, deadline: Deadlin
 
 
 def _ask(connection: Connection, deadline: Deadline, tls: TlsStatus | None) -> ListenerStatus | None:
-    """Ask for versions and mechanisms; None if the other side does not speak Kafka's protocol this way."""
+    """Request versions and mechanisms; return None if the other side does not speak Kafka's protocol this way."""
     secured = "SSL" if tls is not None else "PLAINTEXT"
     try:
         # Anybody may be at the other end.
@@ -161,7 +161,7 @@ def _ask(connection: Connection, deadline: Deadline, tls: TlsStatus | None) -> L
 
 
 def _watch_for_request(context: ssl.SSLContext) -> list[int] | None:
-    """Note the server's request for a client certificate, which Python shows to debuggers only; None without that."""
+    """Return a list that gets the server's request for a client certificate; None if Python shows debuggers nothing."""
     if not hasattr(context, "_msg_callback"):
         return None
     seen: list[int] = []

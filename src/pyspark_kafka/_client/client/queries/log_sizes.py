@@ -26,7 +26,7 @@ _RIGHT = Right("Describe", "cluster")
 def fetch_log_sizes(
     client: KafkaClient, partitions: Iterable[TopicPartition], deadline: Deadline | None = None
 ) -> dict[TopicPartition, int]:
-    """Look up the size of each partition's log on the disk of its leader.
+    """Return the log size of each partition on its leader's disk.
 
     As stored, so mostly compressed; segments in tiered storage (KIP-405) do not count.
 

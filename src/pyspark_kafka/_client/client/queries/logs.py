@@ -1,4 +1,4 @@
-"""Where the logs of partitions begin and end, and how large they are: as far as brokers tell."""
+"""The first and last offsets and the sizes of logs, as far as brokers return them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NEWEST, _FIRST_WITH_NEWEST = -3, 7
 
 @dataclass(slots=True)
 class LogStatus:
-    """What brokers tell about the log of a partition. Filled in as they respond; not changed afterwards.
+    """A log's state, as far as brokers return it. Filled in as they respond; not changed afterwards.
 
     Attributes:
         leader: the partition with its leader; None if there is none, or it is not known.
@@ -56,7 +56,7 @@ class LogStatus:
 
 @dataclass(frozen=True, slots=True)
 class LogQueryResult:
-    """What brokers tell about logs.
+    """The state of logs, as far as brokers return it.
 
     Attributes:
         logs: by partition, one for each that was asked for.
@@ -75,7 +75,7 @@ def query_logs(
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     newest: bool = True,
 ) -> LogQueryResult:
-    """Look up where logs begin and end, and how large they are; one request of each kind to each leader, side by side.
+    """Return the ends and sizes of logs; one request of each kind to each leader, side by side.
 
     Sizes need the right DESCRIBE on the cluster. Starts are looked up before ends, so that none is after its end.
 
@@ -101,7 +101,7 @@ def query_logs(
 
 
 class _LogQuery:
-    """What is known so far, and which brokers are not asked again."""
+    """The results so far, and the silent brokers, which receive no further request."""
 
     def __init__(self, client: KafkaClient, partitions: list[TopicPartition], deadline: Deadline) -> None:
         self._client = client
@@ -112,7 +112,7 @@ class _LogQuery:
         self._find_leaders(partitions)
 
     def find(self, spec: OffsetSpec, isolation_level: IsolationLevel) -> None:
-        """Look up an offset of each partition without a failure so far; leaders that moved are followed."""
+        """Request an offset for each partition without a failure so far; a moved leader is followed."""
         pending = [tp for tp, log_status in self.log_status.items() if log_status.error is None]
         for look in attempts(self._client.backoff(), deadline=self._deadline, max_attempts=_LOOKS):
             if look > 1 and not self._found_leaders_again(pending):
@@ -130,7 +130,7 @@ class _LogQuery:
                 self._client.forget_topic(topic)
 
     def find_newest(self) -> None:
-        """Look up the time of the newest record of each log that is not empty; failures leave it unknown."""
+        """Request the time of the newest record in each log that is not empty; it stays unknown after a failure."""
         asked = [
             tp
             for tp, log_status in self.log_status.items()
@@ -145,7 +145,7 @@ class _LogQuery:
         )
 
     def find_sizes(self) -> None:
-        """Look up the size of each log whose leader has told its end."""
+        """Request the size of each log whose leader has returned its end."""
         asked = [tp for tp, log_status in self.log_status.items() if log_status.end is not None]
         failures = self._ask_leaders(asked, log_sizes.build_request, self._take_sizes)
         for topic_partition, error in failures.items():

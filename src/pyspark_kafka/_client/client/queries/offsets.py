@@ -41,7 +41,7 @@ def list_offsets(
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     deadline: Deadline | None = None,
 ) -> dict[TopicPartition, int]:
-    """Look up one offset for each partition.
+    """Return one offset for each partition.
 
     All leaders are asked at the same time, each with one request, and connected to side by side: a silent one holds up
     only the partitions that it leads, until another broker leads them. `Latest` is the high watermark, or with
@@ -82,7 +82,7 @@ def list_offsets_now(
     deadline: Deadline,
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ConnectorError]]:
-    """Look up one offset for each partition: a broker that does not respond costs only its part, and only for a time.
+    """Return one offset for each partition: a broker that does not respond costs only its part, and only for a time.
 
     All leaders are asked side by side, as the client remembers them: fetch metadata before. Where a connection is lost
     or a leader has moved, metadata are fetched and the leader is asked again, for `answer_timeout_ms`. A silent broker
@@ -136,7 +136,7 @@ def _ask_once(
     isolation_level: IsolationLevel,
     found: dict[TopicPartition, int],
 ) -> dict[TopicPartition, ConnectorError]:
-    """Ask all leaders side by side, once; add to `found`, and return why partitions have no offset."""
+    """Query all leaders side by side, once; add to `found`, and return the errors of partitions without an offset."""
     leaders = {topic_partition: client.cached_leader(topic_partition) for topic_partition in partitions}
     timeout_ms = min(deadline.remaining_s() * 1000, client.options.answer_timeout_ms)
 
@@ -261,7 +261,7 @@ class _LookUp:
             self._retry_later(error)
 
     def _check_silent(self) -> None:
-        """Ask the cluster who leads what silent brokers have requests for; what has moved becomes pending."""
+        """Request the leaders of silent brokers' partitions; moved partitions become pending."""
         if not self._in_flight or time.monotonic() < self._check_silent_at:
             return
         silent = [broker_id for broker_id in self._fanout.silent_for(_SILENT_S) if broker_id in self._in_flight]

@@ -1,4 +1,4 @@
-"""Which rights a user has, asked in ways that change nothing on the cluster.
+"""The rights of a user, found by requests that change nothing on the cluster.
 
 Rights on topics and on the cluster are in responses to Metadata and DescribeCluster (KIP-430). Rights on transactional
 ids and consumer groups are not. Brokers check a right before they look at what a request is about, so a request that
@@ -32,7 +32,7 @@ _NO_MEMBER = "pyspark-kafka-check"
 
 
 class Operation(IntEnum):
-    """What a right allows, with the numbers of the wire (`AclOperation`)."""
+    """An operation that a right allows, with the number on the wire (`AclOperation`)."""
 
     READ = 3
     WRITE = 4

@@ -25,7 +25,7 @@ _TOPIC_RESOURCE = 2
 def fetch_topic_configs(
     client: KafkaClient, topics: Iterable[str], names: Sequence[str], deadline: Deadline
 ) -> dict[str, dict[str, str | None] | ConnectorError]:
-    """Look up configuration values of topics, defaults included.
+    """Return configuration values of topics, defaults included.
 
     Runs on: driver and executor; blocks.
 

@@ -94,7 +94,7 @@ class CoordinatorCalls:
 
 
 def find_coordinator(client: KafkaClient, transactional_id: str, deadline: Deadline) -> int:
-    """Ask any broker for the coordinator of a transactional id, once; return its broker id.
+    """Request a transactional id's coordinator from any broker, once; return its broker id.
 
     Runs on: driver; blocks.
 
@@ -120,7 +120,7 @@ def find_coordinator(client: KafkaClient, transactional_id: str, deadline: Deadl
 
 
 def find_group_coordinator(client: KafkaClient, group_id: str, deadline: Deadline) -> int:
-    """Ask any broker for the coordinator of a consumer group, once; return its broker id.
+    """Request a consumer group's coordinator from any broker, once; return its broker id.
 
     Runs on: driver and executor; blocks.
 

@@ -36,7 +36,7 @@ _MAX_VERSION_V1, _MAX_VERSION_V2 = 4, 5
 
 @dataclass(frozen=True, slots=True)
 class GroupPosition:
-    """Where a group is in one topic-partition.
+    """A group's position in one topic-partition.
 
     Attributes:
         offset: the next one to read.
@@ -169,7 +169,7 @@ def fetch_group_offsets(client: KafkaClient, group_id: str) -> dict[TopicPartiti
 def _read_positions(
     group_id: str, connection: Connection, deadline: Deadline, *, stable: bool
 ) -> dict[TopicPartition, GroupPosition | ConnectorError]:
-    """Ask the coordinator for all positions; with `stable`, those in transactions that end are errors to retry."""
+    """Return all positions from the coordinator; with `stable`, those in transactions that end are errors to retry."""
     request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=stable)
     response = connection.call(request, deadline, max_version=OFFSET_FETCH_VERSION)
     where = f"of consumer group '{group_id}' at {connection.address} failed"

@@ -103,7 +103,7 @@ class TransactionDescription:
     partitions: tuple[TopicPartition, ...] = ()
 
     def same_transaction(self, other: TransactionDescription | None) -> bool:
-        """Whether `other` describes the same transaction in the same state."""
+        """Return whether `other` describes the same transaction in the same state."""
         return other is not None and _identity(self) == _identity(other)
 
 
@@ -114,7 +114,7 @@ def _identity(found: TransactionDescription) -> tuple[object, ...]:
 def list_transactions(
     client: KafkaClient, *, prefix: str = "", open_only: bool = True, deadline: Deadline | None = None
 ) -> list[TransactionDescription]:
-    """Ask every broker for the transactions that it coordinates, and describe them.
+    """Return the transactions of every coordinator, with their descriptions.
 
     Transactional ids that this user may not describe are left out; brokers do not say so.
 
@@ -150,7 +150,7 @@ def list_transactions(
 def describe_transaction(
     client: KafkaClient, transactional_id: str, deadline: Deadline | None = None
 ) -> TransactionDescription | None:
-    """Ask the coordinator of a transactional id to describe it; None if it knows no such id. Creates none.
+    """Return the coordinator's description of a transactional id; None for an unknown id. Creates none.
 
     Runs on: driver; blocks.
 
@@ -196,7 +196,7 @@ def _fetch_names(client: KafkaClient, prefix: str, deadline: Deadline, *, open_o
 def _fetch_descriptions(
     client: KafkaClient, names: Mapping[int, list[str]], deadline: Deadline
 ) -> dict[str, TransactionDescription]:
-    """Ask each coordinator to describe transactional ids; ids that it does not know are left out."""
+    """Return each coordinator's descriptions of transactional ids; unknown ids are left out."""
     found: dict[str, TransactionDescription] = {}
     left = {broker_id: ids for broker_id, ids in names.items() if ids}
     while left:

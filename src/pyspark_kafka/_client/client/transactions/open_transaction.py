@@ -12,7 +12,7 @@ _MAX_PRODUCE_VERSION_V1 = 11
 
 
 class Generation(Enum):
-    """How a cluster does transactions.
+    """The transaction protocol that a cluster supports.
 
     V1: partitions join by a request. V2: partitions join by being written to, and the end of a transaction returns the
     epoch of the next one.

@@ -1,4 +1,4 @@
-"""How many positions of a consumer group one request may set. Pure: no sockets, no clock."""
+"""The maximum of consumer group positions in one request. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 
