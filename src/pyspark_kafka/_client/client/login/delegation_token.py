@@ -39,7 +39,7 @@ class DelegationToken:
 
     @property
     def jaas_config(self) -> Secret:
-        """What `kafka.sasl.jaas.config` has to be to log in with it, with SCRAM-SHA-256 or SCRAM-SHA-512."""
+        """The value of `kafka.sasl.jaas.config` for a login with this token, by SCRAM-SHA-256 or SCRAM-SHA-512."""
         return Secret(jaas_text(self))
 
 

@@ -27,7 +27,7 @@ _MAX_ROUNDS = 10
 
 
 class _Caller(Protocol):
-    """What the exchange needs of a connection."""
+    """The connection, as far as the exchange needs it."""
 
     address: str
 

@@ -106,11 +106,11 @@ class KerberosMechanism:
         self._agreed = True
 
     def is_done(self) -> bool:
-        """Whether there is nothing more to send."""
+        """Return whether nothing is left to send."""
         return self._is_done
 
     def is_authenticated(self) -> bool:
-        """Whether both sides have proved who they are."""
+        """Return whether both sides have proved their identity."""
         return self._agreed
 
     def refusal(self) -> Refusal:

@@ -1,4 +1,4 @@
-"""What all SASL mechanisms have in common: their interface, their error, and how a server's text is shown.
+"""The common parts of all SASL mechanisms: their interface, their error, and the display of a server's text.
 
 Pure: no sockets, no clock.
 """
@@ -19,7 +19,7 @@ _SHOWN = 300
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What this side knows of a refusal.
+    """The explanation of a refusal, as far as this side has one.
 
     Attributes:
         known: sentences.
@@ -56,11 +56,11 @@ class SaslMechanism(Protocol):
         ...
 
     def is_done(self) -> bool:
-        """Whether there is nothing more to send."""
+        """Return whether nothing is left to send."""
         ...
 
     def is_authenticated(self) -> bool:
-        """Whether the exchange ended with success."""
+        """Return whether the exchange ended with success."""
         ...
 
     def refusal(self) -> Refusal:

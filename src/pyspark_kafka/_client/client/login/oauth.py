@@ -76,11 +76,11 @@ class OAuthMechanism:
         self._said = {name: shown(self._token.value.hidden_in(text)) for name, text in _error_of(auth_bytes).items()}
 
     def is_done(self) -> bool:
-        """Whether the server accepted the token."""
+        """Return whether the server accepted the token."""
         return self._is_done
 
     def is_authenticated(self) -> bool:
-        """Whether the server accepted the token."""
+        """Return whether the server accepted the token."""
         return self._is_done
 
     def refusal(self) -> Refusal:

@@ -32,11 +32,11 @@ class PlainMechanism:
         self._is_done = True
 
     def is_done(self) -> bool:
-        """Whether the server has answered."""
+        """Return whether the server has responded."""
         return self._is_done
 
     def is_authenticated(self) -> bool:
-        """Whether the server has answered."""
+        """Return whether the server has responded."""
         return self._is_done
 
     def refusal(self) -> Refusal:

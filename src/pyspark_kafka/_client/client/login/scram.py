@@ -86,11 +86,11 @@ class ScramMechanism:
             self._is_done = True
 
     def is_done(self) -> bool:
-        """Whether the server's proof was right."""
+        """Return whether the server's proof was right."""
         return self._is_done
 
     def is_authenticated(self) -> bool:
-        """Whether the server's proof was right."""
+        """Return whether the server's proof was right."""
         return self._is_done
 
     def refusal(self) -> Refusal:

@@ -15,7 +15,7 @@ _LARGEST_ADAPTED = 31 << 20
 
 @cache
 def keep_freed_memory() -> None:
-    """Let the process keep up to 62 MiB of what it frees, for the next batch; else the system takes it, page by page.
+    """Keep up to 62 MiB of freed memory in the process for the next batch; else the system takes it, page by page.
 
     glibc returns blocks of 128 KiB and more to the system until it has seen a larger one being freed. A block that is
     never written to is enough, and takes about 30 us. It is done once: a second block of this size would be written to.

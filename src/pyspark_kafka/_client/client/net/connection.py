@@ -124,12 +124,12 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are in flight."""
+        """The number of requests in flight."""
         return len(self._in_flight)
 
     @property
     def arrived(self) -> int:
-        """How many bytes of the next response have arrived that is not complete."""
+        """The number of bytes of the next, incomplete response."""
         return 0 if self._stream is None else self._stream.arrived
 
     @property
@@ -162,7 +162,7 @@ class Connection:
 
     @property
     def heard_at(self) -> float:
-        """When the last response arrived, or else when it was opened."""
+        """The time of the last response, or else of the opening."""
         return self._heard_at
 
     @property
@@ -171,7 +171,7 @@ class Connection:
         return time.monotonic() - self._heard_at >= IDLE_S
 
     def rest(self) -> None:
-        """Note that its user has no use for it now."""
+        """Record that the connection is idle now."""
         self._was_lent = True
 
     @property
@@ -193,14 +193,14 @@ class Connection:
         return error
 
     def _is_silent(self) -> bool:
-        """Whether it is open, was not idle for too long, and has nothing to read, with nothing in flight."""
+        """Return whether it is open, was not idle for too long, and has nothing to read and nothing in flight."""
         if self._stream is None or self._in_flight or not IDLE_TIMES.allow(self._options, self._heard_at):
             return False
         # Readable with nothing in flight: the end of the stream, or bytes nobody asked for.
         return not self.readable(0.0)
 
     def readable(self, timeout_s: float) -> bool:
-        """Whether bytes (or the end of the stream) arrive within the time; does not read them."""
+        """Return whether bytes (or the end of the stream) arrive within the time; does not read them."""
         return bool(wait_readable([self], timeout_s))
 
     def open_socket(self) -> socket.socket:
@@ -216,7 +216,7 @@ class Connection:
         self._limit_bytes = limit_bytes
 
     def supports(self, request_class: Any, min_version: int = 0) -> bool:
-        """Whether broker and client share a version of this request that is not below `min_version`."""
+        """Return whether broker and client share a version of this request that is not below `min_version`."""
         shared = self.versions.shared(request_class)
         return shared is not None and shared[1] >= min_version
 

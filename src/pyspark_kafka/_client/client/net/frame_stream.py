@@ -143,12 +143,12 @@ class FrameStream:
 
     @property
     def arrived(self) -> int:
-        """How many bytes of the next frame have arrived, its size included."""
+        """The number of bytes of the next frame that have arrived, its size included."""
         return self._arrived if self._frame is None else _SIZE_BYTES + self._arrived
 
     @property
     def progress(self) -> str:
-        """How much has arrived of the frame, or of its size, as a clause."""
+        """The progress of the frame, or of its size, as a clause."""
         size = _SIZE_BYTES if self._frame is None else len(self._frame)
         return f"{self._arrived} of {size} bytes had arrived"
 

@@ -204,7 +204,7 @@ def is_alive(idle: Connection, deadline: Deadline) -> bool:
 
 
 def negotiate_versions(connection: Connection, deadline: Deadline) -> ApiVersions:
-    """Ask which versions the broker has, in the newest version of that question that it understands."""
+    """Return the broker's versions, requested in the newest version of that request that it supports."""
     version = ApiVersionsRequest.max_version
     while True:
         request = ApiVersionsRequest(client_software_name=_CLIENT_NAME, client_software_version=__version__)

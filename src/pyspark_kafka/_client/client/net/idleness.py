@@ -1,4 +1,4 @@
-"""How long connections may be idle until they are not trusted. No I/O.
+"""The maximum idle time of trusted connections. No I/O.
 
 Firewalls and load balancers forget idle connections: nothing that is sent on them arrives, and neither side notices.
 Azure's balancers do after 240 s, others after 60 to 350 s.
@@ -31,7 +31,7 @@ def doubt_after_s(idle_s: float, *, was_lent: bool) -> float:
 
 
 class IdleTimes:
-    """Which idle connections of this process can be used, by cluster.
+    """The check that an idle connection of this process can be used, by cluster.
 
     Runs on: driver and executor; any thread.
 
@@ -45,7 +45,7 @@ class IdleTimes:
         self._forgotten: dict[tuple[tuple[str, int], ...], float] = {}
 
     def note_forgotten(self, options: ConnectionOptions, heard_at: float) -> None:
-        """Note that a connection which was heard last at a time is dead."""
+        """Record that a connection is dead, with the time of its last response."""
         known = self._forgotten.get(options.bootstrap_servers, -math.inf)
         self._forgotten[options.bootstrap_servers] = max(known, heard_at)
 

@@ -28,7 +28,7 @@ _LEAST_AGE_S = 1.1
 
 @dataclass(frozen=True, slots=True)
 class LoginSession:
-    """What a broker said when it accepted a login; times are seconds of `time.monotonic`.
+    """An accepted login's lifetime, from the broker's response; times are seconds of `time.monotonic`.
 
     Lifetimes are durations, so the clocks of broker and client may differ.
 
@@ -62,20 +62,20 @@ class LoginSession:
         return cls(began_at, began_at + age_s, began_at + lifetime_s)
 
     def is_old(self, now: float) -> bool:
-        """Whether the login is to be repeated before anything else is sent."""
+        """Return whether the login is to be repeated before any other request."""
         return now >= self.renew_at
 
     def has_ended(self, now: float) -> bool:
-        """Whether the broker closes the connection at the next request that does not belong to a login."""
+        """Return whether the broker closes the connection at the next request that does not belong to a login."""
         return now >= self.ends_at
 
     def may_renew(self, now: float) -> bool:
-        """Whether the broker accepts a login on the same connection; otherwise a new one is needed."""
+        """Return whether the broker accepts a login on the same connection; otherwise a new one is needed."""
         return now >= self.began_at + _LEAST_AGE_S
 
 
 class AcceptedLogins:
-    """When logins were accepted last, so that a refusal says whether the same login was good before.
+    """The times of the last accepted logins, so that a refusal says whether the same login was good before.
 
     Runs on: driver and executor; any thread.
 
@@ -88,7 +88,7 @@ class AcceptedLogins:
         self._accepted_at: dict[Hashable, float] = {}
 
     def note(self, login: Hashable) -> None:
-        """Note that a login was accepted."""
+        """Record an accepted login."""
         self._accepted_at.pop(login, None)
         # A copy: another thread may note one meanwhile.
         for oldest in list(self._accepted_at)[: 1 - _KEPT_LOGINS or None]:

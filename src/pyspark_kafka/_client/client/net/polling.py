@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class HasSocket(Protocol):
-    """What is waited for: a `Connection`."""
+    """The subject of a wait: a `Connection`."""
 
     def open_socket(self) -> socket.socket:
         """Return the socket.

@@ -44,7 +44,7 @@ class Address:
 
 
 def resolve(host: str, port: int) -> list[Address]:
-    """Look up the addresses of a name, in the order to try them.
+    """Return a name's addresses, in the order to try them.
 
     Runs on: driver and executor; blocks, for as long as the resolver of the system takes (5 to 30 s).
 
@@ -230,7 +230,7 @@ def _keep_alive(sock: socket.socket, timeout_ms: int) -> None:
 
 @functools.lru_cache(maxsize=16)
 def _is_granted(option: int, size: int) -> bool:
-    """Whether the kernel grants a socket buffer of this size.
+    """Return whether the kernel grants a socket buffer of this size.
 
     Asking for more than net.core.rmem_max (208 KiB on an untuned Linux) silently grants that much and disables
     the kernel's own growth of the buffer, up to 6 MiB: then it is better not to ask.

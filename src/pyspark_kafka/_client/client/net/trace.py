@@ -36,7 +36,7 @@ _listeners: list[Callable[[WireEvent], None]] = []
 
 
 class WireStep(str, Enum):
-    """What happened on a connection."""
+    """An event on a connection."""
 
     OPENED = "opened"
     SENT = "sent"
@@ -85,14 +85,14 @@ class WireEvent:
 
 
 def is_on() -> bool:
-    """Whether anybody listens."""
+    """Return whether the trace has a listener."""
     return bool(_listeners) or _LOG.isEnabledFor(logging.DEBUG)
 
 
 def request_sent(
     broker: str, request: Any, version: int, correlation_id: int, pieces: Sequence[bytes | bytearray | memoryview]
 ) -> None:
-    """Note a request whose bytes the socket has taken; to be called only while `is_on`, as all of these."""
+    """Record a request that the socket has taken; to be called only while `is_on`, as all of these."""
     size = sum(map(len, pieces)) - _SIZE_BYTES
     name, count = request.name.removesuffix("Request"), partitions_of(request)
     emit(WireEvent(WireStep.SENT, broker, name, version, correlation_id, size, count))
@@ -108,13 +108,13 @@ def request_ended(
     size: int,
     reason: str,
 ) -> None:
-    """Note a response that has arrived, or the failure of a request."""
+    """Record an arrived response, or a request's failure."""
     name, elapsed_ms = name.removesuffix("Request"), (time.monotonic() - sent_at) * 1000
     emit(WireEvent(step, broker, name, version, correlation_id, size, elapsed_ms=elapsed_ms, reason=reason))
 
 
 def connection_changed(step: WireStep, broker: str, *, began: float | None = None, reason: str = "") -> None:
-    """Note that a connection was opened, failed or was closed."""
+    """Record that a connection was opened, failed or was closed."""
     elapsed_ms = None if began is None else (time.monotonic() - began) * 1000
     emit(WireEvent(step, broker, elapsed_ms=elapsed_ms, reason=reason))
 

@@ -17,7 +17,7 @@ IDLE_SECONDS = 300.0
 
 
 class Poolable(Protocol):
-    """What a pool keeps.
+    """An object that a pool keeps.
 
     Attributes:
         created_in: the id of the process that created it.

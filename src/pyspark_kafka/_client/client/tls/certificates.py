@@ -1,4 +1,4 @@
-"""What a certificate says: for whom it is, by whom, and from when to when. Pure: no sockets, no clock.
+"""The content of a certificate: its subject, its issuer and its validity. Pure: no sockets, no clock.
 
 For errors, warnings and `pyspark-kafka check`. Whether a certificate is to be trusted is decided by OpenSSL alone.
 Source: RFC 5280.
@@ -43,7 +43,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class ParsedCertificate:
-    """What one certificate says.
+    """The content of one certificate.
 
     Attributes:
         subject: whose it is, such as `CN=broker-1,O=Example`.

@@ -153,7 +153,7 @@ class TlsContexts:
         return known.context
 
     def _is_over(self, known: _Kept, trust: bytes | None) -> bool:
-        """Whether a context may be used no more, as the truststore is another one for longer than `GRACE_S`."""
+        """Return whether a context must be dropped, because the truststore has changed for longer than `GRACE_S`."""
         if trust == known.trust:
             known.withdrawn_at = None
             return False

@@ -1,4 +1,4 @@
-"""What certificates a server shows, whether or not they are to be trusted.
+"""The certificates that a server shows, trusted or not.
 
 For the texts of errors and for `pyspark-kafka check`. Its connections carry nothing: no request, no credentials, no
 certificate of the client.

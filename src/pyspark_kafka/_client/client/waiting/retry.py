@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 
 class RetryAction(Enum):
-    """What to do about a failure."""
+    """The reaction to a failure."""
 
     FAIL = "fail"
     RETRY = "retry"

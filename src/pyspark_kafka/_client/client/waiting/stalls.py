@@ -49,7 +49,7 @@ class Contact:
         self.at = 0.0
 
     def answered(self, address: str) -> None:
-        """Note a response; called for every one of them."""
+        """Record a response; called for every one of them."""
         self.address = address
         self.at = time.monotonic()
 
@@ -155,7 +155,7 @@ class Stall:
         self._outer = None
 
     def failed(self, error: ConnectorError) -> None:
-        """Note why the last attempt failed; reports repeat it."""
+        """Record the reason of the last failed attempt; reports repeat it."""
         self._failure = error
         if self._outer is None:
             _tell(error)
@@ -163,7 +163,7 @@ class Stall:
             self._outer.failed(error)
 
     def progress(self) -> None:
-        """Note that the step has made progress; log the end of the wait if a warning was logged."""
+        """Record progress of the step; log the end of the wait if a warning was logged."""
         now = self._monitor.clock()
         if self._warned_at is not None:
             self._monitor.report_end(self)
@@ -181,17 +181,17 @@ class Stall:
 
     @property
     def outage_s(self) -> float:
-        """How many seconds of the wait were outages, ended by progress or not ended yet."""
+        """The seconds of outages in the wait, ended by progress or not ended yet."""
         return self._outage_s + (self.waited_s if self._failure is not None or self._warned_at is not None else 0.0)
 
     @property
     def failure(self) -> ConnectorError | None:
-        """Why the last attempt failed; None if there was progress since, or only silence."""
+        """The reason of the last failed attempt; None if there was progress since, or only silence."""
         return self._failure
 
     @property
     def warned_at(self) -> float | None:
-        """When the last line about it was logged."""
+        """The time of the last line about it in the log."""
         return self._warned_at
 
     def describe(self) -> str:
@@ -366,7 +366,7 @@ _LISTENERS: dict[int, Callable[[ConnectorError], object]] = {}
 
 
 def note_failure(error: ConnectorError) -> None:
-    """Note at the wait that this thread is inside of, if any, why an attempt failed."""
+    """Record the reason of a failed attempt at this thread's innermost wait, if any."""
     stall = _MONITOR.innermost()
     if stall is None:
         _tell(error)

@@ -26,7 +26,7 @@ MAX_OFFSET_COMMIT_VERSION = 8
 
 
 class ApiVersions:
-    """What one broker offers.
+    """The requests and versions that one broker supports.
 
     Attributes:
         offered: the lowest and the highest version of each request, by API key.

@@ -39,7 +39,7 @@ class FramedRequest:
 
     @property
     def partition_count(self) -> int:
-        """How many topic-partitions the request names; for the wire trace."""
+        """The number of topic-partitions that the request names; for the wire trace."""
         return 0
 
     @staticmethod

@@ -197,7 +197,7 @@ def _grant_anew(error: AccessError) -> None:
 
 
 def _has_policies(options: ConnectionOptions) -> bool:
-    """Whether the brokers are AWS MSK with IAM, which has policies instead of ACLs."""
+    """Return whether the brokers are AWS MSK with IAM, which has policies instead of ACLs."""
     return options.login is not None and options.login.mechanism == "AWS_MSK_IAM"
 
 

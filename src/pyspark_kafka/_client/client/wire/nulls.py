@@ -17,7 +17,7 @@ _TEXTS = ("string", "bytes", "records")
 
 
 class _Plan(NamedTuple):
-    """What is looked at in a structure of one version.
+    """The checked fields of a structure in one version.
 
     Attributes:
         names: the fields that must not be null.

@@ -106,7 +106,7 @@ class _TokenRequest(FramedRequest):
 
 
 class CreateTokenRequest(_TokenRequest):
-    """Ask for a new token of the user of the connection, which must not itself use a token.
+    """Request a new token for the connection's user; the connection itself must not use a token.
 
     Args:
         renewers: principals that may renew it, besides the owner.
@@ -126,7 +126,7 @@ class CreateTokenRequest(_TokenRequest):
 
 
 class RenewTokenRequest(_TokenRequest):
-    """Ask that a token expires `period_ms` from now; -1 takes the brokers' `delegation.token.expiry.time.ms`."""
+    """Request that a token expires `period_ms` from now; -1 takes the brokers' `delegation.token.expiry.time.ms`."""
 
     API_KEY = 39
     name = "RenewDelegationTokenRequest"
@@ -141,14 +141,14 @@ class RenewTokenRequest(_TokenRequest):
 
 
 class ExpireTokenRequest(RenewTokenRequest):
-    """Ask that a token expires `period_ms` from now, or immediately with -1; in the form of a renewal."""
+    """Request that a token expires `period_ms` from now, or immediately with -1; in the form of a renewal."""
 
     API_KEY = 40
     name = "ExpireDelegationTokenRequest"
 
 
 class DescribeTokensRequest(_TokenRequest):
-    """Ask for the tokens of some owners, or with None for all that the user may see."""
+    """Request the tokens of some owners, or with None all tokens that the user may see."""
 
     API_KEY = 41
     name = "DescribeDelegationTokenRequest"

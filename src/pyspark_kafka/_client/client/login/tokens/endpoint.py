@@ -1,4 +1,4 @@
-"""Ask an OAuth server for a token, with the client's id and secret.
+"""Request a token from an OAuth server, with the client's id and secret.
 
 Over https only, with a certificate that is checked for the host's name, without redirects and proxies: the secret goes
 to the server that the option names, and nowhere else.

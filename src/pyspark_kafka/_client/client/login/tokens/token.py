@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says of itself; times are seconds since 1970.
+    """A token's claims; times are seconds since 1970.
 
     Attributes:
         subject: the user; None if that is not said.

@@ -1,4 +1,4 @@
-"""What a key store holds, whatever its format, and how reading it fails."""
+"""The content of a key store of any format, and the errors of reading it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class KeyEntry:
 
 @dataclass(frozen=True, slots=True)
 class StoreContent:
-    """What a store holds.
+    """The content of a store.
 
     Attributes:
         kind: PEM, PKCS12 or JKS, as found.
@@ -57,7 +57,7 @@ class StoreContent:
 
     @property
     def authorities(self) -> tuple[bytes, ...]:
-        """What a truststore trusts, in DER: as in Java, the first certificate of each key as well."""
+        """The trusted certificates of a store, in DER: as in Java, the first certificate of each key as well."""
         return (*self.trusted, *(entry.chain[0] for entry in self.keys if entry.chain))
 
 
