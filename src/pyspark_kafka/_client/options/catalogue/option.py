@@ -1,4 +1,4 @@
-"""What an option is, and how options are looked up by name."""
+"""The definition of an option, and the look-up of options by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVERYWHERE = READS | WRITES
 
 
 class Status(str, Enum):
-    """What the connector does with an option."""
+    """The connector's handling of an option."""
 
     USED = "used"
     NO_EFFECT = "accepted, no effect"
@@ -98,14 +98,14 @@ class Option:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What its entry on the options page says in a line, by label; empty for an option that is not used."""
+        """The facts of its entry on the options page, by label; empty for an unused option."""
         if self.status is not Status.USED:
             return {}
         return {"in": _queries(self.scopes), "values": self.kind, "default": self._default_text()}
 
     @property
     def text(self) -> str:
-        """What its entry says: what it does, or why it does nothing. Markdown."""
+        """The text of its entry: its effect, or the reason for no effect. Markdown."""
         return f"{self.doc} Never shown in logs or errors of this package." if self.secret else self.doc
 
     @property

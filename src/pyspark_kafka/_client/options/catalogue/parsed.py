@@ -125,11 +125,11 @@ class Parsed:
         return self.values.get(option.name, option.default)
 
     def given(self, name: str) -> bool:
-        """Whether the user gave the option and its value is valid."""
+        """Return whether the user set the option and its value is valid."""
         return name in self.values
 
     def attempted(self, name: str) -> bool:
-        """Whether the user gave the option at all; its value may be invalid."""
+        """Return whether the user set the option at all; its value may be invalid."""
         return name in self.names
 
     def fields(self, *sections: str) -> dict[str, Any]:

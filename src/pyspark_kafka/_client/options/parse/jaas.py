@@ -131,7 +131,7 @@ class JaasConfig:
         return tuple(name for name, module in LOGIN_MODULES.items() if module == self.module)
 
     def flag(self, name: str) -> bool:
-        """Whether a setting is true; as in Java, anything else is false."""
+        """Return whether a setting is true; as in Java, anything else is false."""
         return self.texts.get(name, "").strip().lower() == "true"
 
 

@@ -83,7 +83,7 @@ def _address(entry: str) -> tuple[str, Secret | None]:
 
 
 def is_unencrypted(url: str) -> bool:
-    """Whether a request to an http URL crosses a network: its host is not this machine's loopback."""
+    """Return whether a request to an http URL crosses a network: its host is not this machine's loopback."""
     parts = urlsplit(url)
     if parts.scheme != "http":
         return False

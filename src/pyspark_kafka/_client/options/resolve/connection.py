@@ -1,4 +1,4 @@
-"""What the options of a connection mean together."""
+"""The combined meaning of a connection's options."""
 
 from __future__ import annotations
 

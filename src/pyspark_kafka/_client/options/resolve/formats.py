@@ -1,4 +1,4 @@
-"""What the options of typed keys and values mean together."""
+"""The combined meaning of the options of typed keys and values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COLUMNS_OF_IDS = ("key_schema_id", "value_schema_id")
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What both sides share.
+    """The settings that both sides share.
 
     Attributes:
         registry: how the registry is reached.
@@ -167,7 +167,7 @@ def _looks_up(side: FormatOptions) -> bool:
 
 
 def _asks(side: FormatOptions, context: _Context) -> bool:
-    """Whether the registry is asked: for the schema, for ids, or whether the schema may be registered."""
+    """Return whether the registry is used: for the schema, for ids, or to register the schema."""
     return side.format in _WITH_SCHEMA and (side.schema is None or side.framing != "none" or not context.reading)
 
 
@@ -204,7 +204,7 @@ def _resolve_side(options: Parsed, problems: Problems, side: str, name: str, con
 
 
 def _registry_is_wrong(options: Parsed) -> bool:
-    """Whether the registry's options have a problem of their own."""
+    """Return whether the registry's options have a problem of their own."""
     return any(map(options.attempted, REGISTRY_NAMES))
 
 

@@ -1,4 +1,4 @@
-"""What the options of SASL mean together: a login."""
+"""The combined meaning of the options of SASL: a login."""
 
 from __future__ import annotations
 

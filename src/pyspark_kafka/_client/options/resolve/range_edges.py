@@ -1,4 +1,4 @@
-"""Where a read starts and ends: three options for each edge, of which one takes precedence, and both edges together.
+"""The start and end of a read: three options for each edge, of which one takes precedence, and both edges together.
 
 This module checks what needs no broker; `planning.resolve` checks the rest.
 """

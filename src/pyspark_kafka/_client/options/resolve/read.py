@@ -1,4 +1,4 @@
-"""What the options of a read mean together."""
+"""The combined meaning of a read's options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of a schema registry mean together."""
+"""The combined meaning of a schema registry's options."""
 
 from __future__ import annotations
 

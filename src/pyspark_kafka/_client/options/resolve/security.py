@@ -1,4 +1,4 @@
-"""Whether the options of TLS and SASL fit the security protocol."""
+"""A check that the options of TLS and SASL fit the security protocol."""
 
 from __future__ import annotations
 

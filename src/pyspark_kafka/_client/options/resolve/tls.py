@@ -1,4 +1,4 @@
-"""What the options of TLS mean together: the stores, versions and ciphers, and what would be unsafe."""
+"""The combined meaning of the options of TLS: the stores, versions and ciphers, and unsafe combinations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of tokens mean together: logins of OAUTHBEARER and of AWS_MSK_IAM."""
+"""The combined meaning of token options: logins of OAUTHBEARER and of AWS_MSK_IAM."""
 
 from __future__ import annotations
 

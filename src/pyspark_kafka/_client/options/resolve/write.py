@@ -1,4 +1,4 @@
-"""What the options of a write mean together."""
+"""The combined meaning of a write's options."""
 
 from __future__ import annotations
 

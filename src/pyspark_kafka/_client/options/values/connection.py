@@ -1,4 +1,4 @@
-"""How to reach a cluster, as a value."""
+"""Access to a cluster, as a value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """How to reach a cluster and authenticate. Hashable: pools of clients are keyed by it.
+    """A cluster's servers, and the login to it. Hashable: pools of clients are keyed by it.
 
     Units: `_ms` milliseconds, `_bytes` bytes. A buffer size of -1 leaves the operating system's default.
 

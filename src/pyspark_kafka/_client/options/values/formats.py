@@ -1,4 +1,4 @@
-"""What keys and values are, beyond bytes: formats, schemas, the registry, and the handling of bad values."""
+"""Keys and values beyond bytes: formats, schemas, the registry, and the handling of bad values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CorruptMode: TypeAlias = Literal["FAILFAST", "PERMISSIVE", "DROPMALFORMED"]
 
 @dataclass(frozen=True, slots=True)
 class FormatOptions:
-    """What the keys or the values of a read or of a write are.
+    """The format of the keys or values of a read or write.
 
     Attributes:
         format: binary is bytes as they are.
@@ -46,7 +46,7 @@ class FormatOptions:
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """How a schema registry is reached.
+    """Access to a schema registry.
 
     Units: milliseconds.
 

@@ -21,7 +21,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """How records are fetched, and how many bytes a task may hold.
+    """The limits of fetches, and of the bytes that a task may hold.
 
     Attributes:
         max_bytes_per_fetch: the maximum size of a fetch response (`kafka.fetch.max.bytes`).
@@ -49,7 +49,7 @@ class FetchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What to read. `kind` says which one of the three other fields is set.
+    """The subject of a read. `kind` says which one of the three other fields is set.
 
     Attributes:
         kind: the option that the user gave.
@@ -77,7 +77,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What both kinds of read have.
+    """The options of both kinds of read.
 
     Attributes:
         starting: where each partition starts.

@@ -91,7 +91,7 @@ class Secret:
 
     @property
     def reference(self) -> str | None:
-        """What it refers to, which is not a secret: `env:NAME`; None if it is a text, which travels to executors."""
+        """The reference, which is not secret: `env:NAME`; None for a text, which travels to executors."""
         return None if self._kind == _LITERAL else f"{self._kind}:{self._text}"
 
     def reveal(self) -> Revealed:

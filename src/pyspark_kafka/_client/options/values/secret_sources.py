@@ -1,4 +1,4 @@
-"""What references of secrets lead to, read where a connection is made: variables, files, functions.
+"""The targets of references to secrets, read where a connection is opened: variables, files, functions.
 
 Everything has a bound, in bytes or in seconds. No error shows anything of what was read, nor keeps an exception that
 may: a function's own message is not repeated.
@@ -33,7 +33,7 @@ _called: dict[str, tuple[float, Revealed]] = {}
 
 
 class _UnavailableError(Exception):
-    """What is wrong, as the end of a sentence about the reference, and what to do."""
+    """The problem, as the end of a sentence about the reference, and its solution."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason)
@@ -136,7 +136,7 @@ def _decoded(data: bytes) -> str | None:
 
 
 def _is_text(value: str) -> bool:
-    """Whether a text can be sent: bytes of a variable that are not UTF-8 are characters that no encoding has."""
+    """Return whether a text can be sent: bytes of a variable that are not UTF-8 are characters that no encoding has."""
     return value.isascii() or not _LONE_SURROGATE.search(value)
 
 

@@ -1,4 +1,4 @@
-"""How connections authenticate, as values."""
+"""The authentication of connections, as values."""
 
 from __future__ import annotations
 

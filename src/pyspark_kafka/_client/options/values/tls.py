@@ -1,4 +1,4 @@
-"""How connections are encrypted, as values."""
+"""The encryption of connections, as values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CertificateStore:
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """How connections are encrypted. Hashable.
+    """The encryption of connections. Hashable.
 
     Attributes:
         truststore: the certificates to trust; None trusts the system's.

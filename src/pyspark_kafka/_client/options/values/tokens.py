@@ -79,7 +79,7 @@ TokenSource = TokenEndpoint | TokenFile | TokenFunction | UnsignedToken
 
 @dataclass(frozen=True, slots=True)
 class TokenRenewal:
-    """When a token is replaced by a new one, before it expires; as in Java's clients.
+    """The times of a token's renewal, before it expires; as in Java's clients.
 
     Attributes:
         window_factor: the share of its lifetime after which it is replaced.

@@ -18,7 +18,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
-    """How records are batched, compressed and acknowledged.
+    """The batches, compression and acknowledgements of a producer.
 
     Attributes:
         acks: -1 all in-sync replicas, 1 the leader alone, 0 none.
@@ -45,7 +45,7 @@ class ProducerOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExactlyOnceOptions:
-    """How a write becomes visible once and whole.
+    """The settings of a write that becomes visible once and whole.
 
     Attributes:
         transactional_id: the sink's name; None: made from the query's id.
