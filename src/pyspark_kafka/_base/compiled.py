@@ -95,7 +95,7 @@ def _load_extension(package: str, name: str) -> Any | None:
 
 
 class _NoGil(nullcontext[None]):
-    """What stands for `cython.nogil`, a context and a decorator."""
+    """A stand-in for `cython.nogil`, a context and a decorator."""
 
     def __call__(self, function: Any) -> Any:
         return function

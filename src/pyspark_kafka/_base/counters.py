@@ -1,4 +1,4 @@
-"""What this process has met at the brokers, as numbers: retries, outages and more.
+"""Counts of this process's events at brokers: retries, outages and more.
 
 Modules count where they log or retry, in every process; `_ops/metrics/` shows the numbers of the program's process.
 Counting costs a microsecond, and nothing in it waits or fails.

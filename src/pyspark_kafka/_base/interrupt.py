@@ -1,4 +1,4 @@
-"""How a wait of the driver is ended early: whoever runs the work names the event, whoever waits asks for it here.
+"""The early end of a driver's wait: the runner of the work names the event, and the waiting code requests it here.
 
 A wait within a step, such as the pause before another attempt, knows nothing of the query that it is part of. The
 event is the thread's own (a context variable), so that it needs no argument in each function between the two.

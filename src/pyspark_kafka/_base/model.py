@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class IsolationLevel(str, Enum):
-    """Which records a reader sees, by Kafka's name (`isolation.level`)."""
+    """The records that a reader sees, by Kafka's name (`isolation.level`)."""
 
     READ_UNCOMMITTED = "read_uncommitted"
     READ_COMMITTED = "read_committed"
@@ -49,7 +49,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets the range spans; the number of records may be smaller (control records, compaction)."""
+        """The number of offsets in the range; the number of records may be smaller (control records, compaction)."""
         return self.end_offset - self.start_offset
 
     def __str__(self) -> str:

@@ -32,7 +32,7 @@ _VERSION_LINE = re.compile(r"v([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class OffsetSeq:
-    """Where a micro-batch ends: one offset for each source of the query.
+    """The end of a micro-batch: one offset for each source of the query.
 
     Attributes:
         batch_id: the number of the micro-batch; it begins where the one before it ends.

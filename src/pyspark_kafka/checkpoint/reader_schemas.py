@@ -1,4 +1,4 @@
-"""Which versions of schemas a query reads keys and values with, in a file of ours next to Spark's files of the source.
+"""The versions of a query's key and value schemas, in a file of ours next to Spark's files of the source.
 
 A registry's latest version moves; the columns of a query must not.
 """
@@ -85,7 +85,7 @@ class ReaderSchemasFile:
             ) from error
 
     def is_used(self) -> bool:
-        """Whether a query has come beyond its first batch in this checkpoint."""
+        """Return whether a query has come beyond its first batch in this checkpoint."""
         return any(name.isdecimal() and int(name) > 0 for name in self._files.list("offsets"))
 
     def changing(self) -> CheckpointError:

@@ -45,7 +45,7 @@ _MAX_CHAIN_LENGTH = 100_000
 
 @dataclass(frozen=True, slots=True)
 class VersionChain:
-    """What makes up a version.
+    """The files of a version.
 
     Attributes:
         whole: the version of which all of the state is there; None if the chain begins with an empty state.

@@ -25,7 +25,7 @@ _VERSION_LINE = re.compile(r"v[1-9][0-9]{0,9}")
 
 @dataclass(frozen=True, slots=True)
 class TopicIdentities:
-    """Which topics a query has read.
+    """The identities of the topics that a query has read.
 
     Attributes:
         ids: the id of each topic, by name.

@@ -1,4 +1,4 @@
-"""Which variant of the kernel runs: the compiled extensions, or the same source as Python.
+"""The variant of the kernel that runs: the compiled extensions, or the same source as Python.
 
 `kernel` is the one in use; codec functions look it up at call time, so that tests can run both variants in one
 process.
@@ -19,7 +19,7 @@ _PACKAGE = "pyspark_kafka.records"
 
 @dataclass(frozen=True, slots=True)
 class CodecInfo:
-    """Which variant of the record codec is in use.
+    """The variant of the record codec in use.
 
     Attributes:
         compiled: whether the fast, compiled kernel runs.
@@ -51,7 +51,7 @@ kernel = compiled.load_kernel(_PACKAGE)
 
 
 def codec_info() -> CodecInfo:
-    """Tell which variant of the codec runs here, and how to get the fast one.
+    """Return the variant of the codec that runs here, and the way to the fast one.
 
     Runs on: driver and executor; cheap.
     """

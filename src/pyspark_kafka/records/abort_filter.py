@@ -1,4 +1,4 @@
-"""Which batches a reader of committed records must not see. Pure state, no bytes."""
+"""The batches that a reader of committed records must not see. Pure state, no bytes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class AbortFilter:
             self._active.add(self._pending.pop()[1])
 
     def hides(self, producer_id: int) -> bool:
-        """Tell whether a transactional batch of this producer is part of an aborted transaction."""
+        """Return whether a transactional batch of this producer is part of an aborted transaction."""
         return producer_id in self._active
 
     def end_transaction(self, producer_id: int, marker_type: int) -> None:
-        """Note a control record: an abort marker ends the producer's aborted transaction, others mean nothing here."""
+        """Process a control record: an abort marker ends the producer's aborted transaction; others have no effect."""
         if marker_type == ABORT_MARKER:
             self._active.discard(producer_id)

@@ -206,7 +206,7 @@ class Jump(NamedTuple):
 
 
 class ScannedHeaders(NamedTuple):
-    """What a cheap walk over batch headers finds.
+    """The result of a cheap walk over batch headers.
 
     Attributes:
         next_offset: the position after the last complete batch; the position asked for when there is none behind it.

@@ -119,12 +119,12 @@ class Piece:
 
     @property
     def rows(self) -> int:
-        """How many rows are filled."""
+        """The number of filled rows."""
         return int(self.filled.counts()[0])
 
     @property
     def data_bytes(self) -> int:
-        """How many bytes of keys, values and headers are filled."""
+        """The number of filled bytes in keys, values and headers."""
         counts, headers = self.filled.counts(), self.filled.header_counts()
         return int(counts[1] + counts[3] + headers[1] + headers[2] + 8 * headers[0])
 

@@ -1,4 +1,4 @@
-"""Whether the record batches of a response are where their base offsets say. Pure.
+"""The check that a response's record batches are where their base offsets say. Pure.
 
 The checksum of a batch does not cover its base offset: a damaged bit moves the batch, and the records that the log has
 there would be passed over without an error. Brokers return the batches of a log one after the other, and only a
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Claim(NamedTuple):
-    """What a response says about the batch that comes next, for another response to repeat.
+    """A response's statement about the next batch, for another response to repeat.
 
     Attributes:
         offset: the position.
@@ -40,7 +40,7 @@ class Claim(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """What is taken of a response.
+    """The usable part of a response.
 
     Attributes:
         left_out: the first batch that is not taken; None if all are.

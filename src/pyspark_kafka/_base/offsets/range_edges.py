@@ -1,4 +1,4 @@
-"""Where a read starts or ends, as options set it: an edge, before it is resolved to offsets. Pure."""
+"""The start or end of a read, as options set it: an edge, before it is resolved to offsets. Pure."""
 
 from __future__ import annotations
 
