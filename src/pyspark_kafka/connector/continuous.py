@@ -165,14 +165,14 @@ class ContinuousStream(ConnectorContract):
         """
 
     def prepareForTasks(self, tasks: int) -> None:
-        """Take note of the number of tasks that run at the same time; called before each `planInputPartitions`.
+        """Record the number of tasks that run at the same time; called before each `planInputPartitions`.
 
         A stream that can read several of its partitions with one reader plans at most this number of input partitions.
         A stream that plans more gets tasks with several readers, each on its own thread.
         """
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Take note that the query ends at the rows that are available now: later plans read nothing newer.
+        """Record that the query ends at the rows that are available now: later plans read nothing newer.
 
         Called at most once, before any other method. The ends are fixed by this call or by the first plan; later plans,
         after a failure, have the same ends. A plan has either all input partitions, each with an end, or no input
@@ -269,7 +269,7 @@ class ContinuousStream(ConnectorContract):
 
     @abstractmethod
     def commit(self, end: Offset) -> None:
-        """Take note that everything below `end` is processed and will not be read again.
+        """Record that everything below `end` is processed and will not be read again.
 
         Called after each stored epoch. A crash may omit a call, and a call may be repeated.
         """
@@ -387,7 +387,7 @@ class SupportsSourceOffsets(StreamingWrite):
 
     @abstractmethod
     def prepareLanes(self, planned: Offset, lanes: int) -> None:
-        """Take note of the plan of this run, before `createStreamingWriterFactory` and before any task starts.
+        """Record the plan of this run, before `createStreamingWriterFactory` and before any task starts.
 
         Args:
             planned: the offset at which the readers begin; `ContinuousStream.plannedOffset`.

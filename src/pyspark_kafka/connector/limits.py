@@ -1,4 +1,4 @@
-"""How much an engine lets a source read in the next micro-batch."""
+"""The limit of a source's read in the next micro-batch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class ReadLimit:
-    """How much the next micro-batch may read: the base of all limits, with Spark's factories.
+    """The limit of the next micro-batch: the base of all limits, with Spark's factories.
 
     A source returns one from `SupportsAdmissionControl.getDefaultReadLimit`; the engine passes it, or `allAvailable()`
     where the trigger asks for everything, to `latestOffset(start, limit)`. A source that cannot count in the unit of a

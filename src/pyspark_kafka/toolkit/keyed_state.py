@@ -206,7 +206,7 @@ class KeyedState:
         return True
 
     def snapshot(self) -> int:
-        """Note the state as one to go back to, durably, forget old snapshots, and return its epoch.
+        """Record the state durably as a snapshot to return to, forget old snapshots, and return its epoch.
 
         Writes a few pages, whatever the size of the state. For an epoch that has one it does nothing.
         """

@@ -24,7 +24,7 @@ class CancelSignal:
         self._event = threading.Event()
 
     def set(self) -> None:
-        """Ask the work to end."""
+        """Request the end of the work."""
         self._event.set()
 
     def is_set(self) -> bool:

@@ -31,7 +31,7 @@ def no_pause_asked(error: BaseException) -> None:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often a call is tried, and how long the pauses are. Plain data; pickles if its two functions do.
+    """The number of attempts of a call, and the pauses between. Plain data; pickles if its two functions do.
 
     Attributes:
         attempts: at most this many calls.

@@ -72,7 +72,7 @@ class WatermarkTracker:
         return self._watermark_ms
 
     def observe(self, partition: str, max_event_ms: int, now_ms: int) -> None:
-        """Take note of rows of one partition; a partition that is new joins.
+        """Record rows of one partition; a new partition joins.
 
         Args:
             partition: its name.

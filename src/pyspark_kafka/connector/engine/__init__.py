@@ -1,4 +1,4 @@
-"""What every engine does around the contracts: it checks what a mistake makes dangerous, and replaces optional methods.
+"""The engine's part around the contracts: it checks for dangerous mistakes, and replaces optional methods.
 
 Entry points: `checked_reader.CheckedReaderFactory`, with the `checks` of return values;
 `available_now.admission_control_of`.

@@ -1,4 +1,4 @@
-"""What an engine does for a stream that leaves admission control, or the available-now trigger, to it."""
+"""An engine's part for a stream that leaves admission control, or the available-now trigger, to it."""
 
 from __future__ import annotations
 

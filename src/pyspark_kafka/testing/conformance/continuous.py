@@ -1,4 +1,4 @@
-"""What every continuous source must keep, as pytest cases over its `ContinuousStream`."""
+"""The contract of every continuous source, as pytest cases over its `ContinuousStream`."""
 # ruff: noqa: S101 - these are tests
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ class _ContinuousRun:
             )
 
     def round(self) -> int:
-        """Ask each reader once, and plan again if the stream asks for it; return the number of new rows."""
+        """Poll each reader once, and plan again if the stream requires it; return the number of new rows."""
         had = len(self.rows)
         for reader in self._readers:
             if reader.call("next", lambda each: each.next()):
@@ -322,7 +322,7 @@ class _ContinuousRun:
         return end
 
     def commit(self, end: Offset) -> None:
-        """Tell the stream that an epoch is processed."""
+        """Notify the stream of a processed epoch."""
         self._stream.commit(end)
 
     def close(self) -> None:

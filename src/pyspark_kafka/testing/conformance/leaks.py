@@ -1,4 +1,4 @@
-"""Whether work leaves files, sockets or threads behind."""
+"""A check for files, sockets and threads that work leaves behind."""
 # ruff: noqa: S101 - these are tests
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every sink must keep, as pytest cases over its `StreamingWrite` and `BatchWrite`."""
+"""The contract of every sink, as pytest cases over its `StreamingWrite` and `BatchWrite`."""
 # ruff: noqa: S101 - these are tests
 
 from __future__ import annotations

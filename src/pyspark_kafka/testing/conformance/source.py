@@ -1,4 +1,4 @@
-"""What every source must keep, as pytest cases over its `MicroBatchStream`."""
+"""The contract of every source, as pytest cases over its `MicroBatchStream`."""
 # ruff: noqa: S101 - these are tests
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What makes the listeners of one embedded broker secure: certificates, users, tokens and rights.
+"""The security of an embedded broker's listeners: certificates, users, tokens and rights.
 
 Runs on: driver.
 """
@@ -92,7 +92,7 @@ class BrokerSecurity:
 
     @property
     def tokens(self) -> TokenIssuer:
-        """Who signs the tokens of OAUTHBEARER.
+        """The issuer of OAUTHBEARER tokens.
 
         Raises:
             SetupError: the broker has not been started, or has no listener with tokens of its own.
@@ -248,7 +248,7 @@ class BrokerSecurity:
         return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={','.join(sorted(urls))}",) if urls else ()
 
     def after_start(self) -> None:
-        """Tell the running broker the passwords of users of SCRAM."""
+        """Send the passwords of SCRAM users to the running broker."""
         self._set_passwords(self._users)
 
     def _make_files(self, directory: Path) -> None:

@@ -99,13 +99,13 @@ class Listener:
 
     @property
     def prefix(self) -> str:
-        """What the broker's properties of this listener begin with."""
+        """The prefix of this listener's broker properties."""
         return f"listener.name.{self.listener_name.lower()}."
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFiles:
-    """Where the broker finds its certificate and keys; an empty text where no listener needs it.
+    """The broker's certificate and key files; an empty text where no listener needs it.
 
     Attributes:
         keystore: PEM file with the private key and its certificates.
