@@ -47,8 +47,8 @@ def create_token(client: KafkaClient, renewers: Sequence[str] = (), lifetime_ms:
         lifetime_ms: for how long it can be renewed; -1 takes the brokers' bound.
 
     Raises:
-        AccessError: this connection may not ask for tokens, or the brokers take none.
-        ProtocolError: the brokers know no tokens (condition UNSUPPORTED_VERSION).
+        AccessError: this connection may not request tokens, or the brokers take none.
+        ProtocolError: the brokers support no tokens (condition UNSUPPORTED_VERSION).
         DeadlineError: no response in time. A token that was created all the same expires unused.
     """
     principals = [_principal(renewer) for renewer in renewers]
@@ -128,7 +128,7 @@ def _token(entry: TokenEntry) -> DelegationToken:
 
 def _call(client: KafkaClient, step: str, request: Any) -> Any:
     def attempt(deadline: Deadline) -> Any:
-        # Not `any_broker.call`, which asks a second broker after some silence: there would be two tokens.
+        # Not `any_broker.call`, which sends to a second broker after some silence: there would be two tokens.
         connection = client.any_broker.connect(deadline)
         response = connection.call(request, deadline)
         if response.error_code != ErrorCode.NONE:
@@ -144,9 +144,9 @@ def _call(client: KafkaClient, step: str, request: Any) -> Any:
 
 
 def _await_known(client: KafkaClient, token: DelegationToken) -> None:
-    """Wait until brokers know a token: they learn of it from the controller, each a moment after it was created.
+    """Wait until brokers accept a token: they receive it from the controller, each a moment after it was created.
 
-    A broker that cannot be asked is left out: it learns of tokens before it serves clients.
+    An unreachable broker is left out: it learns of tokens before it serves clients.
     """
     deadline = client.deadline()
     waiting = set(client.fetch_metadata((), deadline).brokers)

@@ -1,4 +1,4 @@
-"""A request that any broker can answer: sent to one, and to another as well if that is silent."""
+"""A request for any broker: sent to one, and to another as well if the first is silent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEDGE_AFTER_S = 1.0
 
 
 class AnyBroker:
-    """Requests that any broker of a cluster can answer.
+    """Requests for any broker of a cluster.
 
     Runs on: driver and executor; methods block. Not thread-safe.
 
@@ -41,7 +41,7 @@ class AnyBroker:
     def call(
         self, request: Any, deadline: Deadline, *, max_version: int | None = None, hedge_after_s: float = HEDGE_AFTER_S
     ) -> tuple[Any, Connection]:
-        """Send a request to any broker and wait for the response; another broker is asked after some silence.
+        """Send a request to any broker and wait for the response; another broker gets it after some silence.
 
         Only for requests that change nothing: two brokers may get it. Blocks at most `answer_timeout_ms` after the last
         broker was asked; while bytes of a response arrive, up to the deadline.
@@ -50,7 +50,7 @@ class AnyBroker:
             request: an instance of a class of `wire.messages`, with no version set.
             deadline: for all of it.
             max_version: an upper bound for the version.
-            hedge_after_s: for how long nothing of a response may arrive until another broker is asked, too.
+            hedge_after_s: for how long nothing of a response may arrive until another broker gets the request, too.
 
         Returns:
             The decoded response, and the connection that it came on.
@@ -78,7 +78,7 @@ class AnyBroker:
                 respond_by = deadline.within(answer_ms)
                 second.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
         except ConnectorError:
-            # Nobody else can be asked, so the silent one has the rest of the time.
+            # There is no other broker, so the silent one has the rest of the time.
             second = None
         if second is None:
             return first.receive(respond_by, limit=deadline), first

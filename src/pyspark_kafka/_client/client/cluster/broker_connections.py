@@ -103,7 +103,7 @@ class Connections:
         return next((idle.pop(index) for index in reversed(range(len(idle))) if idle[index].renewable), None)
 
     def give_back(self, broker_id: int, connection: Connection) -> None:
-        """Take back a lent connection; one with requests in flight is closed: nobody waits for the responses."""
+        """Take back a lent connection; one with requests in flight is closed, with its responses unread."""
         idle = self._idle.setdefault(broker_id, [])
         if connection.closed or connection.in_flight or len(idle) >= _IDLE_KEPT_PER_BROKER:
             connection.close()
@@ -125,7 +125,7 @@ class Connections:
         for broker_id, idle in self._idle.items():
             connected = self.shared.get(broker_id)
             if connected is not None and connected.in_flight:
-                # What was silent to us is not asked over another connection.
+                # A silent broker gets no request over another connection.
                 continue
             for connection in list(idle):
                 if connection.idle_and_alive:

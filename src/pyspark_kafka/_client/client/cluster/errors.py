@@ -1,4 +1,4 @@
-"""Errors about brokers that cannot be asked: no member, or not reachable from here.
+"""Errors about unusable brokers: no member, or not reachable from here.
 
 Pure: no sockets, no clock.
 """
@@ -29,7 +29,7 @@ def broker_unknown(broker_id: int, members: Mapping[int, BrokerNode]) -> Transpo
 
 
 def metadata_without_brokers(address: str) -> TransportError:
-    """Build the error for metadata of a broker that has not heard of its cluster yet."""
+    """Build the error for metadata of a broker that has not received its cluster's state yet."""
     return TransportError(
         f"{address} knows of no brokers: it has only just started, or lost its cluster.",
         condition="METADATA_WITHOUT_BROKERS",

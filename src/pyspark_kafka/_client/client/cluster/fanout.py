@@ -66,8 +66,8 @@ class _PendingRequest:
 class RequestFanout:
     """Requests to brokers, at most one to each broker at a time, none of which waits for another.
 
-    Connections that are open are used at once; the others are made side by side. A response is received as it arrives:
-    a broker that stops in the middle of one holds up nobody. Each has `answer_timeout_ms` from when it was sent, and
+    Open connections are used immediately; the others are opened side by side. A response is received as it arrives:
+    a broker that stops in the middle of one delays no other. Each has `answer_timeout_ms` from when it was sent, and
     again while bytes of its response arrive. A connection that was idle, and then brings nothing for a second or two,
     is replaced, and the request is sent again: only for requests that change nothing.
 
@@ -113,12 +113,12 @@ class RequestFanout:
         Args:
             broker_id: the broker.
             request: an instance of a class of `wire.messages`, with no version set.
-            min_version: if the broker knows neither this version nor a newer one, the error of the response is a
+            min_version: if the broker supports neither this version nor a newer one, the error of the response is a
                 ProtocolError with condition UNSUPPORTED_VERSION.
         """
         node = self._client.cached_broker(broker_id)
         if node is None:
-            # Asks the cluster, which says that there is no such broker, or where it is.
+            # Requests metadata, which return that there is no such broker, or its address.
             try:
                 node = self._client.find_broker(broker_id, self._deadline)
             except ConnectorError as error:
@@ -299,7 +299,7 @@ def call_leaders(
 
     Args:
         client: the cluster.
-        leaders: the partitions to ask for, with their leaders.
+        leaders: the partitions to request, with their leaders.
         build: returns the request for partitions of one leader.
         take: gets a response and its partitions; returns the failed partitions, or raises for all of them.
         deadline: for all.

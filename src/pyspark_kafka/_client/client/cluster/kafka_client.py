@@ -1,12 +1,12 @@
-"""A cluster as one task sees it: its metadata, and a connection to each broker that is asked.
+"""A cluster as one task sees it: its metadata, and a connection to each broker in use.
 
 `KafkaClient` holds the parts and joins them. Each part has a file:
 
-- `metadata_cache.py`: brokers, topics and leaders as last heard.
+- `metadata_cache.py`: brokers, topics and leaders from the last responses.
 - `broker_connections.py`: open connections.
 - `known_servers.py`: where to look for the cluster; `bootstrap.py` connects there.
 - `any_broker.py`: a request to any broker. `metadata_request.py`: one for metadata.
-- `errors.py`: brokers that cannot be asked.
+- `errors.py`: unusable brokers.
 
 What is done with a cluster takes a client: `leaders.py` waits for leaders, `fanout.py` sends requests to many brokers,
 and the upper rooms fetch, produce, query and administer.
@@ -60,10 +60,10 @@ class KafkaClient:
     Attributes:
         options: how to reach the cluster.
         created_in: the id of the process that created it.
-        cache: metadata as last heard.
+        cache: metadata from the last responses.
         connections: open connections.
         servers: where to look for the cluster.
-        any_broker: requests that any broker can answer.
+        any_broker: requests for any broker.
     """
 
     def __init__(self, options: ConnectionOptions) -> None:
@@ -126,7 +126,7 @@ class KafkaClient:
         Topics are never created by asking. A topic that does not exist is in the result, with its error.
 
         Args:
-            topics: names; None asks for all topics that this user may describe, an empty collection for none.
+            topics: names; None requests all topics that this user may describe, an empty collection for none.
             deadline: for all attempts; None takes `api_timeout_ms`.
 
         Raises:
@@ -170,11 +170,11 @@ class KafkaClient:
         return node
 
     def cached_topic_id(self, topic: str) -> UUID | None:
-        """Return the id of a topic as last heard; None if the brokers do not tell, or were not asked."""
+        """Return the topic id from the last response; None without one."""
         return self.cache.topic_id(topic)
 
     def cached_broker(self, broker_id: int) -> BrokerNode | None:
-        """Return a broker as last heard."""
+        """Return a broker from the last response."""
         return self.cache.brokers.get(broker_id)
 
     def cached_leader(self, topic_partition: TopicPartition) -> PartitionMetadata | None:

@@ -28,7 +28,7 @@ class KnownServers:
 
     Args:
         options: has the bootstrap servers, and brokers that other clients have learned of.
-        cache: has the brokers as last heard.
+        cache: has the brokers from the last response.
 
     Attributes:
         last_asked: the server that the last metadata came from; None before.
@@ -42,12 +42,12 @@ class KnownServers:
         self.last_asked: Server | None = None
 
     def search_order(self) -> list[Server]:
-        """Return what to try: brokers as last heard, then the servers of the options; an avoided one comes last."""
+        """Return what to try: brokers from the last response, then the options' servers; an avoided one comes last."""
         servers = [*self._sample(_SEARCHED), *self._bootstrap, *self._learned]
         return sorted(servers, key=lambda server: server == self._avoided)
 
     def for_other_clients(self, before: tuple[Server, ...] = ()) -> tuple[Server, ...]:
-        """Return some brokers of the cluster as last heard, for `ConnectionOptions.learned_servers` of other clients.
+        """Return some brokers from the last response, for `ConnectionOptions.learned_servers` of other clients.
 
         Args:
             before: the result for an earlier client; it is returned again while these are brokers.

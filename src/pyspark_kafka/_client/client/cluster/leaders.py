@@ -30,7 +30,7 @@ def find_leaders(
 ) -> dict[TopicPartition, PartitionMetadata]:
     """Return partitions with their leaders, from memory or from the cluster; waits for elections.
 
-    Asks for all that is missing in one request a round.
+    Requests all missing leaders at once in each round.
 
     Runs on: driver and executor; blocks.
 
@@ -76,9 +76,9 @@ def fetch_leaders(
 
     Args:
         client: the cluster.
-        topic_partitions: the partitions to ask for.
-        deadline: for the question.
-        perhaps_new: partitions that may be too new for every broker to know: no error if they do not exist.
+        topic_partitions: the partitions to request.
+        deadline: for the request.
+        perhaps_new: partitions that may be too new for some brokers: no error if they do not exist.
 
     Raises:
         BrokerError: a topic or partition does not exist (condition UNKNOWN_TOPIC).
@@ -92,7 +92,7 @@ def fetch_leaders(
 
 
 def leaderless(client: KafkaClient, topic_partition: TopicPartition) -> ConnectorError:
-    """Build the error for a partition that had no leader when it was last heard of."""
+    """Build the error for a partition that had no leader in the last response."""
     known = client.cache.partition(topic_partition)
     code = known.error_code if known is not None and known.error_code else ErrorCode.LEADER_NOT_AVAILABLE
     return broker_error(code, f"{topic_partition} has no leader")

@@ -14,7 +14,7 @@ from pyspark_kafka._client.client.wire.missing_rights import Right
 from pyspark_kafka.errors import BrokerError, ProtocolError
 
 _NO_ID = UUID(int=0)
-# Before Kafka 2.4, a broker that has not heard of a leader's new epoch tells the old one, and every request with that
+# Before Kafka 2.4, a broker that has not received a leader's new epoch returns the old one, and every request with that
 # is refused (KAFKA-9212; Java `MetadataResponse.hasReliableLeaderEpochs`).
 _FIRST_WITH_RELIABLE_EPOCHS = 9
 
@@ -68,7 +68,7 @@ class PartitionMetadata:
     Attributes:
         topic_partition: the partition.
         leader_id: -1 while there is no leader.
-        leader_epoch: -1 if the broker does not tell.
+        leader_epoch: -1 if the broker does not return it.
         replica_ids: the brokers that have a copy.
         in_sync_ids: those whose copy is complete.
         error_code: 0, or why the leader is not known, such as LEADER_NOT_AVAILABLE.
@@ -93,7 +93,7 @@ class TopicMetadata:
 
     Attributes:
         name: the topic.
-        topic_id: None if the broker is too old to have ids, or does not tell.
+        topic_id: None if the broker is too old to have ids, or returns none.
         is_internal: whether it is one of the brokers' own.
         partitions: ordered by number.
         error_code: 0, or why there is no description, such as UNKNOWN_TOPIC_OR_PARTITION.
@@ -134,12 +134,12 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """A response about the cluster and the topics that were asked for.
+    """A response about the cluster and the requested topics.
 
     Attributes:
         brokers: by broker id.
         topics: by name; a topic that does not exist is among them, with its error code.
-        cluster_id: None if the broker does not tell.
+        cluster_id: None if the broker returns none.
         controller_id: -1 if unknown. With KRaft, any broker that passes requests on to the controller.
     """
 
@@ -157,7 +157,7 @@ class ClusterMetadata:
         """Return why no request about a partition can be sent: no such topic or partition, or no leader; not raised.
 
         Args:
-            topic_partition: of a topic that was asked for.
+            topic_partition: of a requested topic.
             purpose: see `TopicMetadata.error_for`.
         """
         topic = self.topics.get(topic_partition.topic)
@@ -185,10 +185,10 @@ def parse_metadata(
 
     Raises:
         ProtocolError: a topic or broker has a name that no Kafka cluster has: it would change what logs show. Or a
-            topic that was asked for or a partition is missing, or there twice (condition RESPONSE_INCOMPLETE).
+            requested topic or a partition is missing, or there twice (condition RESPONSE_INCOMPLETE).
     """
     epochs = version >= _FIRST_WITH_RELIABLE_EPOCHS
-    # Null only if a topic was asked for by id, which this package does not do.
+    # Null only if a topic was requested by id, which this package does not do.
     entries = [(topic.name, topic) for topic in response.topics if topic.name is not None]
     wanted = asked if asked is not None else [name for name, _ in entries]
     topics: dict[str, TopicMetadata] = {}

@@ -30,7 +30,7 @@ _MIN_AGE_MS = 1_000
 
 @dataclass(slots=True)
 class _Topic:
-    """A topic as last heard, and when."""
+    """A topic from the last response, and the time."""
 
     described: TopicMetadata
     known_at: float
@@ -63,7 +63,7 @@ class MetadataCache:
 
     @property
     def brokers(self) -> Mapping[int, BrokerNode]:
-        """The brokers as last heard, by id."""
+        """The brokers from the last response, by id."""
         return self._brokers
 
     def remember(self, found: ClusterMetadata, *, all_topics: bool = False) -> list[int]:
@@ -94,7 +94,7 @@ class MetadataCache:
         self._topics.pop(topic, None)
 
     def topic_id(self, topic: str) -> UUID | None:
-        """Return the id of a topic; None if the brokers do not tell, or were not asked."""
+        """Return the topic id; None if no response had it."""
         known = self._topics.get(topic)
         return None if known is None else known.described.topic_id
 

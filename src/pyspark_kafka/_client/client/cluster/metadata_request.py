@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.cluster.metadata import ClusterMetadata
     from pyspark_kafka._client.client.waiting.deadline import Deadline
 
-# A broker may take longer to describe more topics than that; another is not to be asked for all of it as well.
+# A broker may take longer to describe more topics than that; another is not to describe them all as well.
 _FEW_TOPICS = 100
 _LATE_HEDGE_S = 4.0
 
@@ -28,18 +28,18 @@ def request_metadata(
 ) -> tuple[ClusterMetadata, Server]:
     """Request brokers and topics from one broker, once; `KafkaClient.fetch_metadata` retries after a failure.
 
-    Topics are never created by asking.
+    The request never creates a topic.
 
     Args:
         any_broker: of the cluster.
-        topics: names; None asks for all topics that this user may describe.
+        topics: names; None requests all topics that this user may describe.
         deadline: for the request.
 
     Returns:
-        What the broker told, and its address.
+        The broker's response, and its address.
 
     Raises:
-        ConnectorError: as `AnyBroker.call`; or the broker refused, knows no brokers, or left something out.
+        ConnectorError: as `AnyBroker.call`; or the broker refused, returned no brokers, or left something out.
     """
     wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
@@ -49,14 +49,14 @@ def request_metadata(
     if response.error_code != ErrorCode.NONE:
         raise broker_error(response.error_code, f"Asking {connection.address} for metadata failed")
     if not response.brokers:
-        # What a broker says before it has heard of the cluster itself; the next one asked may know more.
+        # The response of a broker without the cluster's state yet; the next broker may have it.
         connection.close()
         raise metadata_without_brokers(connection.address)
     version = connection.api_version(MetadataRequest)
     try:
         found = parse_metadata(response, version, asked=topics, address=connection.address)
     except ProtocolError:
-        # The next broker that is asked may say more.
+        # The next broker may return more.
         connection.close()
         raise
     return found, (connection.host, connection.port)

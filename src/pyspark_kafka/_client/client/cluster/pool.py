@@ -86,7 +86,7 @@ class ClientPool:
         self._idle.close()
 
     def _new(self, options: ConnectionOptions) -> KafkaClient:
-        # With it come the protocol's classes. Most processes of a driver ask no brokers, and are done sooner without.
+        # With it come the protocol's classes. Most processes of a driver send no requests, and end sooner without.
         from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient  # noqa: PLC0415
 
         # The bootstrap servers may be gone for good by now.

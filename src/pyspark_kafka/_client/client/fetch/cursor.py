@@ -1,14 +1,14 @@
 """One range of one topic-partition while it is read: its position, its state, what responses mean for it.
 
 Pure: no sockets, and no clock; times are arguments, in seconds of the caller's choice. `session` moves cursors from
-state to state by their methods; nobody writes into a cursor.
+state to state by their methods; no other code writes into a cursor.
 
 States of a cursor, and the events that change them:
 
 - READY: a request may be sent. `sent` → IN_FLIGHT; `check` → CHECKING.
 - IN_FLIGHT: a request is sent. `take` → READY, or DONE at the end of the range; `fail` → FAILED; `release` → READY.
 - PAUSED: nothing is sent before a time. `wake` → READY when that has come.
-- CHECKING: the leader is looked up, or is asked where an epoch or the log ends. Results → READY, PAUSED or FAILED.
+- CHECKING: the leader, or the end of an epoch or the log, is requested. Results → READY, PAUSED or FAILED.
 - FAILED: an error waits to be handled, or was raised as a loss. `pause_until` → PAUSED; `resume` → READY or DONE.
 - DONE: the position has reached the end of the range, or the range was removed.
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # former leader that was paused may continue for a moment.
 _LOG_END_LOOKS = 5
 _LOG_END_LOOKS_APART_S = 2.0
-# Leaders may name another one this number of times without records; then the cluster is asked, after a pause.
+# Leaders may name another one this number of times without records; then metadata are fetched, after a pause.
 _LEADERS_IN_VAIN = 3
 # A planned topic that brokers do not know is looked for this number of times, over some seconds.
 _UNKNOWN_TOPIC_LOOKS = 4
@@ -126,10 +126,10 @@ class Cursor:
         position: the offset that is read next; after a response, by its headers.
         error: why it FAILED.
         last_failure: why the last attempt failed; None once a broker has responded with records or none.
-        broker_id: the broker to ask, as last decided.
-        last_address: the address that was asked last, as errors name it.
-        log: start, high watermark and last stable offset, as last heard; None before the first response.
-        log_check_at: when to ask for the ends of the log, because it seems to end at the position; infinite if not.
+        broker_id: the broker to fetch from, as last decided.
+        last_address: the address of the last request, as errors name it.
+        log: start, high watermark and last stable offset of the last response; None before the first response.
+        log_check_at: when to request the ends of the log, because it seems to end at the position; infinite if not.
         held: whether the caller wants nothing of this range for now.
     """
 
@@ -246,7 +246,7 @@ class Cursor:
     # Requests
 
     def choose_broker(self, leader_id: int) -> int:
-        """Return the broker to ask: the preferred replica if there is one, or else the leader."""
+        """Return the broker to fetch from: the preferred replica if there is one, or else the leader."""
         replica_id = self.replica.broker_id
         self.broker_id = replica_id if replica_id >= 0 else leader_id
         return self.broker_id
@@ -255,7 +255,7 @@ class Cursor:
         """Build this range's part of a request.
 
         Args:
-            leader_epoch: of the leader, also if a follower is asked: followers are fenced by it, too.
+            leader_epoch: of the leader, also in a fetch from a follower: followers are fenced by it, too.
             share: the maximum of bytes of this range in a response for several; None for what the options allow.
         """
         size = self.request_size.next_bytes(self.offset_range.end_offset - self.position, share)
@@ -339,7 +339,7 @@ class Cursor:
         return Outcome.FED, fetched
 
     def _placed(self, found: ScannedHeaders, high_watermark: int) -> tuple[ScannedHeaders, bool]:
-        """Return what is taken of a response, and whether something is left out, to be asked for again."""
+        """Return what is taken of a response, and whether something is left out, to be fetched again."""
         placed = place(found, self.offset_range.end_offset, high_watermark, self._claim, at_boundary=self._at_boundary)
         self._claim = placed.claim
         left_out = placed.left_out
@@ -370,7 +370,7 @@ class Cursor:
         if not 0 <= high_watermark <= self.position:
             self._forget_log_end()
         elif not following and not self.endless and self.log_check_at == math.inf:
-            # The log ends here, or the leader is new and behind: followers may be, too, and are not asked.
+            # The log ends here, or the leader is new and behind: followers may be, too, and are not used.
             self.look_later(now)
         if following and not throttled and (first or not starved):
             self.replica.note_empty()
@@ -412,7 +412,7 @@ class Cursor:
         return decision
 
     def follow_leader(self) -> bool:
-        """Return whether to ask the leader that a broker has named; not if that has happened in vain before.
+        """Return whether to fetch from the leader that a broker has named; not if that was in vain before.
 
         Source: KIP-951.
         """
@@ -447,7 +447,7 @@ class Cursor:
     def unconfirmed_epoch(self, leader_epoch: int) -> int | None:
         """Return the epoch of the batch before the position if another leader took over since it was read.
 
-        None if there is nothing to ask: the first leader, the same one, or no batch read yet.
+        None if no request is needed: the first leader, the same one, or no batch read yet.
         """
         if 0 <= self._leader_epoch < leader_epoch and self._position_epoch >= 0:
             return self._position_epoch

@@ -247,7 +247,7 @@ def no_progress(
         active: the ranges that are not done.
         timeout_ms: the time; under a quota it is longer than the option.
         last_error: why the last attempt failed; None if none did.
-        throttled: who throttled the client in that time, as a clause; empty if nobody did.
+        throttled: the broker that throttled the client in that time, as a clause; empty without throttling.
         cut_short: whether the last attempt failed only because the time was over.
     """
     cursor = active[0]
@@ -289,12 +289,12 @@ def _count_rest(cursor: RangeProgress) -> int | str:
 
 
 def _has_read_all_visible(cursor: RangeProgress) -> bool:
-    """Return whether the log had no record behind the position that was committed, when it was last heard of."""
+    """Return whether the log had no record after the committed position in the last response."""
     return cursor.log is not None and 0 <= cursor.log[2] <= cursor.position
 
 
 def _describe_log(cursor: RangeProgress) -> tuple[str, str]:
-    """Return what was last heard of the log, and a hint."""
+    """Return the log's ends in the last response, and a hint."""
     if cursor.log is None:
         return (
             "no response about the log was received",

@@ -95,7 +95,7 @@ class Fetcher:
         offset_ranges: what to read; each partition once.
         fetch: sizes, waits, isolation.
         topic_ids: the topics that the ranges were planned on, by name, where brokers named them. A broker that names
-            another one is asked again, in case it lags; then the topic was recreated, whoever reads.
+            another one gets a second request, in case it lags; then the topic was recreated.
         clock: monotonic seconds.
         sleep: waits seconds.
 
@@ -446,5 +446,5 @@ class Fetcher:
 
 
 def _cut_short(error: ConnectorError, progress: Deadline) -> bool:
-    """Return whether a step ended with the caller's time, which says less than what went wrong before it."""
+    """Return whether a step ended with the caller's time, which says less than an earlier failure."""
     return isinstance(error, DeadlineError) and progress.expired

@@ -137,7 +137,7 @@ class FetchLanes:
         """Return a connection on which a request can be sent; None if one has to be made, which begins here.
 
         Raises:
-            ConnectorError: the broker is not a member, and the cluster cannot tell where it is.
+            ConnectorError: the broker is not a member, and the cluster does not return its address.
         """
         lane.give_back(self._client)
         lane.connection = self._client.connections.take_idle(lane.broker_id)
@@ -179,7 +179,7 @@ class FetchLanes:
         self._in_flight.append(lane)
 
     def drop(self, lane: FetchLane) -> None:
-        """Close the connections to a broker that failed; who leads instead must not be asked of it."""
+        """Close the connections to a failed broker; the new leader must not be requested from it."""
         if lane.in_flight:
             self._in_flight.remove(lane)
         lane.drop()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from uuid import UUID
 
-# A follower that is behind the end of a range gets this number of long polls before the leader is asked again.
+# A follower that is behind the end of a range gets this number of long polls before the leader is used again.
 _EMPTY_RESPONSES = 3
-# A leader may name replicas this number of times without records from one of them; then it is asked for them itself.
+# A leader may name replicas this number of times without records from one of them; then they are fetched from it.
 _REDIRECTS_IN_VAIN = 3
 # A broker may lag behind the deletion or the creation of a topic: it is asked this number of times before another id is
 # believed.
@@ -23,7 +23,7 @@ class PreferredReplica:
         rack: whether the reader has a rack; leaders prefer a replica only for readers that have one.
 
     Attributes:
-        broker_id: the replica that the leader named last; -1 if the leader is to be asked.
+        broker_id: the replica that the leader named last; -1 for the leader itself.
         avoided: whether the leader must respond with records itself, whatever it prefers.
 
     Source: docs/internals/fetch-rules.md, R40 and R45.
@@ -107,22 +107,22 @@ class TopicIdentity:
         return True
 
     def doubts(self, *, unread: bool) -> bool:
-        """Return whether brokers must be asked again, after they have named another topic.
+        """Return whether another request is needed, after brokers have returned another topic id.
 
-        What this process knew may be older than the plan, and a broker that is asked may lag.
+        What this process knew may be older than the plan, and a broker may lag.
 
         Args:
             unread: whether nothing of the range was read yet.
         """
         if self.planned is None and unread:
-            # The id that it differs from is one that this process knew: nobody has planned with it.
+            # The id that it differs from is one that this process knew: no plan has it.
             return False
         self._looks += 1
         return self._looks < _OTHER_ID_LOOKS
 
     @property
     def doubted_again(self) -> bool:
-        """Whether an id that brokers were asked for again is doubtful as well."""
+        """Whether an id that was requested again is doubtful as well."""
         return self._looks > 1
 
     def note_other(self, found: UUID | None) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _KIB, _MIB = 1 << 10, 1 << 20
 # A broker leaves out a record batch that is larger than its partition may have in the response. So the first request is
-# for batches that are small, and what it leaves out is asked for again with more room.
+# for small batches, and what it leaves out is requested again with more room.
 _ROOMS = (2 * _KIB, 64 * _KIB, 1 * _MIB + 12 * _KIB)
 # For a batch that is larger still: a partition alone has its first batch whole, whatever its size.
 _ALONE = 1
@@ -47,7 +47,7 @@ class RecordTimes:
     Attributes:
         times: milliseconds since 1970-01-01 UTC, by partition.
         errors: why a time is not known, by partition.
-        too_large: partitions that were not asked, because their record batches are large and enough bytes were read.
+        too_large: partitions without a request, because their record batches are large and enough bytes were read.
     """
 
     times: Mapping[TopicPartition, int]
@@ -64,8 +64,8 @@ def fetch_record_times(
 ) -> RecordTimes:
     """Return the time of the record at a position, for any number of partitions.
 
-    One request asks for thousands of partitions, with room for one small record batch each. All leaders are asked side
-    by side. A broker that fails is not asked again.
+    One request has thousands of partitions, with room for one small record batch each. All leaders are queried side
+    by side. A failed broker gets no further request.
 
     Runs on: driver and executor; blocks. Holds at most about 8 MiB for each broker.
 
@@ -144,7 +144,7 @@ class _TimeLane:
         return _TimesRequest(taken, room)
 
     def take(self, response: FetchResponse, found: _FoundTimes, address: str) -> None:
-        """Take the times out of a response; what it leaves out is asked for again, with more room."""
+        """Take the times out of a response; what it leaves out is requested again, with more room."""
         asked, self._asked = self._asked, {}
         for entry in response.partitions:
             topic_partition = TopicPartition(entry.topic or "", entry.partition)
@@ -203,7 +203,7 @@ class _ResponseOf:
 def find_time(records: memoryview, position: int) -> int | None:
     """Return the time of the first record at or after a position; None if no whole record batch with it is there.
 
-    Mostly the header of the batch tells. A batch that begins before the position is decoded, unless all of its records
+    Mostly the batch header has the time. A batch that begins before the position is decoded, unless all of its records
     are within a second: then it is the time of the first of them.
 
     Units: milliseconds since 1970-01-01 UTC.

@@ -56,7 +56,7 @@ class FetchPosition(NamedTuple):
 
     Attributes:
         topic_id: None if unknown; then the request must not be newer than `LAST_VERSION_WITH_NAMES`.
-        leader_epoch: -1 if unknown; else the broker refuses if it knows another (KIP-320).
+        leader_epoch: -1 if unknown; else the broker refuses if its own is another (KIP-320).
         max_bytes: soft limit of this partition's part of the response; its first batch may exceed it.
     """
 

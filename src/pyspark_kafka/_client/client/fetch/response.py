@@ -43,7 +43,7 @@ class FetchPartitionResponse(NamedTuple):
         log_start_offset: -1 if the broker does not say.
         aborted_transactions: (producer id, first offset) pairs, in the broker's order, which is not by offset.
         preferred_read_replica: the broker to fetch from instead, or -1.
-        leader_id: with a leader error, the leader as this broker knows it, or -1.
+        leader_id: with a leader error, the leader that this broker returns, or -1.
         records: the record batches, the last one possibly cut off; a view of the response's bytes.
     """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import Login
 
-# SCRAM takes 2, Kerberos 3 or 4; a broker that never ends would be asked until the deadline.
+# SCRAM takes 2, Kerberos 3 or 4; with a broker that never ends it would last until the deadline.
 _MAX_ROUNDS = 10
 
 
@@ -43,8 +43,8 @@ def authenticate(connection: _Caller, host: str, login: Login | None, deadline: 
 
     Args:
         connection: connected, versions negotiated, nothing in flight.
-        host: the name the user or the cluster gave; Kerberos builds the service principal from it.
-        login: mechanism and credentials; None is refused: who asks for SASL gets no connection without.
+        host: the name from the user or the cluster; Kerberos builds the service principal from it.
+        login: mechanism and credentials; None is refused: SASL is not replaced by a connection without.
         deadline: for the whole exchange.
 
     Returns:

@@ -64,7 +64,7 @@ class SaslMechanism(Protocol):
         ...
 
     def refusal(self) -> Refusal:
-        """Return what this side knows of a refusal; called once, when the server has refused."""
+        """Return this side's explanation of a refusal; called once, when the server has refused."""
         ...
 
 

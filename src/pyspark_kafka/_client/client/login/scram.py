@@ -72,7 +72,7 @@ class ScramMechanism:
         """Take the server's first or final message.
 
         Raises:
-            ExchangeError: it is malformed, asks for too few or too many iterations, does not prove that the server
+            ExchangeError: it is malformed, requires too few or too many iterations, does not prove that the server
                 knows the password, or is a refusal.
         """
         message = _text(auth_bytes)

@@ -1,6 +1,6 @@
 """One connection to one broker: requests sent ahead, responses received in order.
 
-`handshake.open_connection` makes one. Which broker to ask, when to retry, and what an error code in a response means is
+`handshake.open_connection` makes one. Which broker to use, when to retry, and what an error code in a response means is
 decided by the callers.
 """
 
@@ -196,7 +196,7 @@ class Connection:
         """Return whether it is open, was not idle for too long, and has nothing to read and nothing in flight."""
         if self._stream is None or self._in_flight or not IDLE_TIMES.allow(self._options, self._heard_at):
             return False
-        # Readable with nothing in flight: the end of the stream, or bytes nobody asked for.
+        # Readable with nothing in flight: the end of the stream, or bytes without a request.
         return not self.readable(0.0)
 
     def readable(self, timeout_s: float) -> bool:

@@ -41,7 +41,7 @@ class IdleTimes:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        # When the connection was heard last that was forgotten: what was idle for as long is so, too.
+        # The last response of a forgotten connection: connections idle for as long are forgotten, too.
         self._forgotten: dict[tuple[tuple[str, int], ...], float] = {}
 
     def note_forgotten(self, options: ConnectionOptions, heard_at: float) -> None:
@@ -50,7 +50,7 @@ class IdleTimes:
         self._forgotten[options.bootstrap_servers] = max(known, heard_at)
 
     def allow(self, options: ConnectionOptions, heard_at: float) -> bool:
-        """Return whether a connection can be used that was heard last at a time."""
+        """Return whether a connection can be used, by the time of its last response."""
         if heard_at <= self._forgotten.get(options.bootstrap_servers, -math.inf):
             return False
         return options.max_idle_ms < 0 or self._clock() - heard_at <= options.max_idle_ms / 1000

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # An address without a response by then is waited for together with the next one (RFC 8305 recommends 250 ms).
 _HEAD_START_S = 0.25
-# An idle connection is probed after this time and is dead if some probes are not answered. Load balancers forget idle
+# An idle connection is probed after this time and is dead if some probes get no response. Load balancers forget idle
 # connections after 60 s at the earliest, mostly after 240 s and more.
 _KEEP_IDLE_S = 60
 _KEEP_INTERVAL_S = 10
@@ -233,7 +233,7 @@ def _is_granted(option: int, size: int) -> bool:
     """Return whether the kernel grants a socket buffer of this size.
 
     Asking for more than net.core.rmem_max (208 KiB on an untuned Linux) silently grants that much and disables
-    the kernel's own growth of the buffer, up to 6 MiB: then it is better not to ask.
+    the kernel's own growth of the buffer, up to 6 MiB: then it is better to set nothing.
     """
     if size <= 0:
         return False

@@ -5,7 +5,7 @@ Lines go to the logger `pyspark_kafka.wire` at level DEBUG:
     sent kafka-1:9092 Fetch v16 id=7 bytes=123 partitions=3
     received kafka-1:9092 Fetch v16 id=7 bytes=1048576 ms=12.3
 
-A line has names and sizes only: never a key, a value or a credential. While nobody listens, a request costs one test.
+A line has names and sizes only: never a key, a value or a credential. Without a listener, a request costs one test.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from pyspark_kafka._client.client.wire.framed_request import FramedRequest
 from pyspark_kafka.errors import ConnectorError, printable
 
-# Set to 1, it switches the log on in a process whose logging nobody configures: Spark's Python workers.
+# Set to 1, it switches the log on in a process without configured logging: Spark's Python workers.
 WIRE_LOG_VARIABLE = "PYSPARK_KAFKA_WIRE_LOG"
 
 # Before each frame.

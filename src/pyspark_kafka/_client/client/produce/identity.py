@@ -50,7 +50,7 @@ class WriteMode:
 
     @classmethod
     def of(cls, options: ProducerOptions, transaction: OpenTransaction | None) -> WriteMode:
-        """Return the mode that options ask for; a transaction is always idempotent."""
+        """Return the mode that options require; a transaction is always idempotent."""
         return cls((options.idempotence and options.acks == -1) or transaction is not None, transaction)
 
     @property

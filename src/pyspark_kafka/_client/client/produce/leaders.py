@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from pyspark_kafka.errors import BrokerError
 
 
-# How long a task relies on which partitions had a leader when an earlier task asked.
+# How long a task relies on which partitions had a leader in an earlier task.
 _KEPT_BETWEEN_TASKS_S = 10.0
 
 
 class PartitionLeaders:
     """Leaders, kept until they are forgotten, and partition counts, kept for the age of metadata.
 
-    Leaders need no age: a write to a former leader is refused, and then the cluster is asked again. New partitions
+    Leaders need no age: a write to a former leader is refused, and then metadata are fetched again. New partitions
     are seen only by asking the cluster.
 
     Runs on: executor; `look_up` and `count` block within the client's deadline.
@@ -52,7 +52,7 @@ class PartitionLeaders:
         self._task_began_at = self._clock()
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """Forget the leader, so that the cluster is asked again."""
+        """Forget the leader, so that it is requested again."""
         self.known.pop(topic_partition, None)
 
     def known_count(self, topic: str) -> int:
@@ -68,10 +68,10 @@ class PartitionLeaders:
 
         Args:
             topic: its name.
-            beyond: a partition that rows are for; if memory does not know it, the cluster is asked.
+            beyond: a partition that rows are for; if memory does not have it, metadata are fetched.
 
         Raises:
-            ConnectorError: the cluster cannot be asked.
+            ConnectorError: no broker returned metadata.
         """
         if self._outdated(topic) or self._counts[topic] <= beyond:
             found = self._client.fetch_metadata([topic])
@@ -87,7 +87,7 @@ class PartitionLeaders:
         counted_at = self._counted_at.get(topic, float("-inf"))
         longest_s = self._client.options.metadata_max_age_ms / 1000
         if counted_at < self._task_began_at:
-            # Between tasks nobody notices that a broker is gone; while a topic is written to, refusals show it.
+            # Between tasks a lost broker is not noticed; while a topic is written to, refusals show it.
             longest_s = min(longest_s, _KEPT_BETWEEN_TASKS_S)
         return self._clock() - counted_at >= longest_s
 
@@ -97,7 +97,7 @@ class PartitionLeaders:
         """Request leaders from the cluster once; return the partitions that still have none, each with the reason.
 
         Raises:
-            ConnectorError: the cluster cannot be asked.
+            ConnectorError: no broker returned metadata.
         """
         found = self._client.fetch_metadata({topic_partition.topic for topic_partition in topic_partitions}, deadline)
         self._learn(found)

@@ -68,11 +68,11 @@ class PartitionCounts:
         self._sleep = sleep
 
     def partition_count(self, topic: str, *, beyond: int = -1) -> int:
-        """Return how many partitions a topic has; asked again when it is older than `metadata_max_age_ms`.
+        """Return how many partitions a topic has; requested again when it is older than `metadata_max_age_ms`.
 
         Args:
             topic: its name.
-            beyond: a partition that rows are for; if it is not known, the cluster is asked again.
+            beyond: a partition that rows are for; if it is not known, metadata are fetched again.
 
         Raises:
             DeliveryError: there is no such topic after `topic_timeout_ms`.
@@ -102,7 +102,7 @@ class PartitionCounts:
         ) from missing
 
     def available_partitions(self, topic: str) -> tuple[int, ...]:
-        """Return the partitions that had a leader when the topic was last looked up, in order; asks nobody."""
+        """Return the partitions that had a leader when the topic was last looked up, in order; sends nothing."""
         return self._leaders.available(topic)
 
 

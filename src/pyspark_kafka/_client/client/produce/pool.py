@@ -1,7 +1,7 @@
 """Producers that the tasks of one worker process share: the next task continues under their identity.
 
-Without it each task asks for an identity, which brokers remember for a day, and for the topic's partitions, before it
-sends a row: at a few small batches a second, most of what is asked of the brokers. When an idle producer is dropped:
+Without it each task requests an identity, which brokers keep for a day, and for the topic's partitions, before it
+sends a row: at a few small batches a second, most requests to the brokers. When an idle producer is dropped:
 `_client/client/reuse/idle_pool.py`.
 """
 
@@ -50,9 +50,9 @@ class ProducerSettings:
 class ProducerPool:
     """Lends producers, and keeps those whose last task ended well; an idle producer holds no connection.
 
-    A producer that has failed, or was left before its rows were flushed, does not come back: nobody knows which of its
-    batches the brokers have. Nor does one that was lent before a fork: two processes under one identity would drop each
-    other's records as duplicates.
+    A producer that has failed, or was left before its rows were flushed, does not come back: it is unknown which
+    batches the brokers have. Nor does one that was lent before a fork: two processes under one identity would drop
+    each other's records as duplicates.
 
     Runs on: executor; any thread.
 

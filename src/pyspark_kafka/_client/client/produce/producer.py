@@ -253,7 +253,7 @@ class Producer:
             return self._partition_counts.partition_count(topic, beyond=beyond)
 
     def available_partitions(self, topic: str) -> tuple[int, ...]:
-        """Return the partitions that can be written to, as far as this producer knows; asks nobody."""
+        """Return the partitions that can be written to, as far as this producer knows; sends nothing."""
         return self._partition_counts.available_partitions(topic)
 
     # -- delivery

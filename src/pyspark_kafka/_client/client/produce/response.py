@@ -13,7 +13,7 @@ from pyspark_kafka._client.client.wire.frames import read_length, read_text, ski
 
 _FIRST_WITH_LOG_START, _FIRST_WITH_MESSAGES, _FIRST_FLEXIBLE = 5, 8, 9
 _INT32 = struct.Struct(">i")
-# Partition, error code, base offset; then the time of appending, which nobody looks at.
+# Partition, error code, base offset; then the time of appending, which is not used.
 _PARTITION = struct.Struct(">ihq8x")
 _LOG_START_BYTES = 8
 

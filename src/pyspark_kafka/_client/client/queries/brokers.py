@@ -54,7 +54,7 @@ def probe_clock(
 
     Returns:
         By how many milliseconds the clock of the brokers is ahead, and by how much that may be wrong: half of the time
-        that the response took. None if the brokers do not tell.
+        that the response took. None if the brokers do not return it.
     """
     if not connection.supports(DescribeQuorumRequest, 1):
         return None

@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch: whether the log below a position is still the log that was read.
 
-`fetch/fetcher.py` decides when to ask, `_connector/source/executor/range_decoder.py` what to do about a log that was
-cut. `_connector/source/driver/offset_reader.py` asks whether a log has a position that is not visible.
+`fetch/fetcher.py` decides when to send it, `_connector/source/executor/range_decoder.py` what to do about a cut log.
+`_connector/source/driver/offset_reader.py` checks whether a log has a position that is not visible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.errors import ConnectorError
 
 _CONSUMER = -1
-# Before version 3 (Kafka 2.3), only principals that may act as a broker of the cluster may ask.
+# Before version 3 (Kafka 2.3), only principals that may act as a broker of the cluster have the right.
 _FIRST_FOR_READERS = 3
 _REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
@@ -32,7 +32,7 @@ class EpochQuestion:
 
     Attributes:
         topic_partition: the partition.
-        current_epoch: the leader's epoch as known; the broker refuses if it knows another.
+        current_epoch: the leader's epoch as known; the broker refuses if its own is another.
         epoch: the epoch of the last batch that was read.
     """
 
@@ -46,9 +46,9 @@ class EpochEnd:
     """The end of an epoch's records in the leader's log.
 
     Attributes:
-        error_code: why the leader does not tell; 0 if it does.
+        error_code: why the leader returns no end; 0 if it does.
         end_offset: the offset after the last record of the epoch, or of the last epoch before it that the leader
-            knows; -1 if the leader cannot tell.
+            has; -1 if the leader cannot return it.
     """
 
     error_code: int
@@ -67,12 +67,12 @@ def fetch_epoch_ends(
 
     Args:
         client: the cluster.
-        questions: by the leader to ask.
+        questions: by leader.
         deadline: for all of them.
 
     Returns:
-        For each question the end, or why the leader could not be asked. A broker that is too old, or that does not let
-        this user ask, cannot tell: end offset -1. A partition that is not in the response counts as not led by it.
+        For each question the end, or why the leader could not be reached. A broker that is too old, or that refuses
+        this user, returns none: end offset -1. A partition that is not in the response counts as not led by it.
 
     Source: KIP-320; Java `OffsetsForLeaderEpochRequest.supportsTopicPermission`.
     """
@@ -97,7 +97,7 @@ def fetch_log_ends(
 
     The end of the leader's own epoch is the end of its log. It is not before an offset that a reader had: records that
     were visible once are in the log of every leader that was in sync. Leaders are the remembered ones:
-    fetch metadata before. A partition whose leader or its epoch is unknown, or that the broker does not answer for, is
+    fetch metadata before. A partition whose leader or its epoch is unknown, or that the response leaves out, is
     left out.
 
     Runs on: driver; blocks for one round trip.
@@ -143,7 +143,7 @@ def _parse_response(response: Any, wanted: Iterable[TopicPartition]) -> dict[Top
             topic_partition = TopicPartition(topic.topic, entry.partition)
             if topic_partition not in left:
                 if topic_partition in found:
-                    # There twice: nobody knows which entry is right.
+                    # There twice: the right entry is unknown.
                     found[topic_partition] = EpochEnd(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
                 continue
             left.discard(topic_partition)

@@ -42,7 +42,7 @@ class TlsStatus:
         version: the version agreed on, such as `TLSv1.3`.
         cipher: the cipher agreed on.
         chain: the certificates that the server sent, its own first.
-        asks_for_certificate: whether it asked for one of the client; None if Python cannot tell.
+        asks_for_certificate: whether it requested one from the client; None if Python does not show it.
     """
 
     version: str
@@ -59,7 +59,7 @@ class ListenerStatus:
         protocol: the value of `kafka.security.protocol` that it wants; None if it is not known.
         mechanisms: the SASL mechanisms that it offers; empty without SASL, or if they are not known.
         tls: its TLS; None for a plaintext listener.
-        offered: the lowest and highest version of each request, by API key; empty if it did not tell.
+        offered: the lowest and highest version of each request, by API key; empty if it returned none.
     """
 
     protocol: str | None = None
@@ -105,7 +105,7 @@ def _try_plaintext(host: str, port: int, options: ConnectionOptions, deadline: D
 def _try_tls(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> ListenerStatus | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    # Nothing is sent over this connection but the question for versions: the certificate is what is asked for.
+    # Nothing is sent over this connection but the request for versions: only the certificate is needed.
     context.verify_mode = ssl.CERT_NONE
     asked = _watch_for_request(context)
     sock = _connect(host, port, options, deadline)

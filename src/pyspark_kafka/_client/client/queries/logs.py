@@ -42,7 +42,7 @@ class LogStatus:
             broker is older than Kafka 3.0.
         size: bytes on the disk of the leader; None if it is not known.
         error: why the start or the end is not known; None if both are.
-        size_error: why the size is not known; None if it is, or was not asked for.
+        size_error: why the size is not known; None if it is, or was not requested.
     """
 
     leader: PartitionMetadata | None = None
@@ -59,7 +59,7 @@ class LogQueryResult:
     """The state of logs, as far as brokers return it.
 
     Attributes:
-        logs: by partition, one for each that was asked for.
+        logs: by partition, one for each requested partition.
         topic_ids: the id of each topic, by name, as text; topics for which brokers return no id are left out.
     """
 
@@ -86,7 +86,7 @@ def query_logs(
         partitions: those to look at.
         deadline: for everything. A broker that is silent is waited for once, for `answer_timeout_ms` at most.
         isolation_level: what counts as the end.
-        newest: whether to ask for the times of the newest records (KIP-734).
+        newest: whether to request the times of the newest records (KIP-734).
 
     Raises:
         ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
@@ -215,7 +215,7 @@ class _LogQuery:
                 log_status.end = offset
         for topic_partition, error in failures.items():
             if isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                # The metadata know it: the broker has not heard of its leadership yet, or of its deletion.
+                # The metadata have it: its leadership, or its deletion, has not reached the broker yet.
                 self._client.forget_topic(topic_partition.topic)
         return failures
 

@@ -105,12 +105,12 @@ def parse_response(
             elif entry.offset >= 0:
                 offsets[topic_partition] = entry.offset
             elif not isinstance(specs[topic_partition], AtTimestamp):
-                # Only a time may have no offset; an end of the log that is not known yet is asked for again.
+                # Only a time may have no offset; an unknown end of the log is requested again.
                 failures[topic_partition] = broker_error(
                     ErrorCode.OFFSET_NOT_AVAILABLE, f"{address} returned offset {entry.offset} for {topic_partition}"
                 )
     for topic_partition in doubled:
-        # One of the entries is another partition's: nobody knows which.
+        # One of the entries is another partition's, and it is unknown which.
         offsets.pop(topic_partition, None)
         failures[topic_partition] = response_incomplete("ListOffsets", address, f"names {topic_partition} twice")
     for topic_partition in waiting:

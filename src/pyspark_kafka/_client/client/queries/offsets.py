@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # How often a partition may be unknown to its leader, or have none, before that is believed (metadata lags behind).
 _UNKNOWN_LOOKS = 4
-# A broker that is silent for that time may have died: others are asked who leads, at that interval.
+# A broker that is silent for that time may have died: leaders are requested from others, at that interval.
 _SILENT_S = 2.0
 
 
@@ -43,9 +43,9 @@ def list_offsets(
 ) -> dict[TopicPartition, int]:
     """Return one offset for each partition.
 
-    All leaders are asked at the same time, each with one request, and connected to side by side: a silent one holds up
+    All leaders are queried at the same time, each with one request, and connected to side by side: a silent one delays
     only the partitions that it leads, until another broker leads them. `Latest` is the high watermark, or with
-    `read_committed` the last stable offset. Partitions whose leader has moved are asked for again.
+    `read_committed` the last stable offset. Partitions whose leader has moved are requested again.
 
     Runs on: driver, once or twice in a micro-batch; executor, for open ends and after lost offsets; blocks.
     Units: offsets; timestamps in milliseconds since 1970-01-01 UTC.
@@ -84,9 +84,9 @@ def list_offsets_now(
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ConnectorError]]:
     """Return one offset for each partition: a broker that does not respond costs only its part, and only for a time.
 
-    All leaders are asked side by side, as the client remembers them: fetch metadata before. Where a connection is lost
-    or a leader has moved, metadata are fetched and the leader is asked again, for `answer_timeout_ms`. A silent broker
-    has had that time, and is not asked again; a partition without a leader is looked at a few times.
+    All leaders are queried side by side, as the client remembers them: fetch metadata before. After a lost connection
+    or a leader's move, metadata are fetched and the leader is queried again, for `answer_timeout_ms`. A silent broker
+    has had that time, and is not queried again; a partition without a leader is looked up a few times.
 
     Runs on: driver; blocks until all have responded, or for `answer_timeout_ms`. Units: offsets.
 
@@ -185,13 +185,13 @@ class _LookUp:
         # By the broker that has the request.
         self._in_flight: dict[int, list[PartitionMetadata]] = {}
         self._unknown_looks: dict[TopicPartition, int] = {}
-        # When to send requests for what is pending, and when to ask whether silent brokers still lead.
+        # When to send requests for what is pending, and when to check whether silent brokers still lead.
         self._send_at = 0.0
         self._check_silent_at = 0.0
         self._last_failure: ConnectorError | None = None
 
     def run(self) -> dict[TopicPartition, int]:
-        # Not `retry.attempts`: partitions that are asked for again do not wait for brokers that are still silent.
+        # Not `retry.attempts`: partitions that are requested again do not wait for brokers that are still silent.
         while self._pending or self._in_flight:
             if self._pending and time.monotonic() >= self._send_at:
                 self._send()

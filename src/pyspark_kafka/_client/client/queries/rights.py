@@ -1,9 +1,8 @@
 """The rights of a user, found by requests that change nothing on the cluster.
 
 Rights on topics and on the cluster are in responses to Metadata and DescribeCluster (KIP-430). Rights on transactional
-ids and consumer groups are not. Brokers check a right before they look at what a request is about, so a request that
-cannot have an effect tells whether the right is there: one about a producer id that nobody has, or about a member that
-no group has.
+ids and consumer groups are not. Brokers check a right before the subject of a request, so a request that cannot have
+an effect shows whether the right is there: one about an unused producer id, or about a member that no group has.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def probe_topic_rights(
 
     Returns:
         Operations by topic. None if the topic does not exist, or is hidden from this user, or if the broker does not
-        tell (before Kafka 2.3).
+        return them (before Kafka 2.3).
     """
     request = MetadataRequest(
         topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
@@ -63,7 +62,7 @@ def probe_topic_rights(
 
 
 def probe_cluster_rights(connection: Connection, deadline: Deadline) -> frozenset[int] | None:
-    """Return what this user may do to the cluster; None if the broker does not tell (before Kafka 2.8)."""
+    """Return what this user may do to the cluster; None if the broker does not return it (before Kafka 2.8)."""
     if not connection.supports(DescribeClusterRequest):
         return None
     response = connection.call(DescribeClusterRequest(include_cluster_authorized_operations=True), deadline)
@@ -73,7 +72,7 @@ def probe_cluster_rights(connection: Connection, deadline: Deadline) -> frozense
 def may_write_transactions(connection: Connection, transactional_id: str, deadline: Deadline) -> bool | None:
     """Return whether this user may write under a transactional id; None if the service has no transactions.
 
-    Asks to end a transaction of a producer that does not exist, which brokers refuse after they have checked the right.
+    Requests the end of a missing producer's transaction, which brokers refuse after they have checked the right.
     """
     if not connection.supports(EndTxnRequest):
         return None

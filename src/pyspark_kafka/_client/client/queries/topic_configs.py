@@ -1,4 +1,4 @@
-"""Configuration values of many topics, as far as brokers tell them."""
+"""Configuration values of many topics, as far as brokers return them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._client.client.waiting.deadline import Deadline
 
-# Any broker knows them all; a response should stay small.
+# Any broker has them all; a response should stay small.
 _TOPICS_IN_REQUEST = 1_000
 # Kafka `ConfigResource.Type.TOPIC`.
 _TOPIC_RESOURCE = 2
@@ -31,8 +31,8 @@ def fetch_topic_configs(
 
     Args:
         client: the cluster.
-        topics: those to ask about.
-        names: the values to ask for, by Kafka's names.
+        topics: their names.
+        names: the requested values, by Kafka's names.
         deadline: for everything.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Idle clients and producers of one process, by key: where a connection that nobody uses now is kept and closed.
+"""Idle clients and producers of one process, by key: where an unused connection is kept and closed.
 
 `cluster/pool.py` keeps clients here, `produce/pool.py` producers. No I/O but the closing of what leaves the pool.
 """
@@ -54,7 +54,7 @@ class IdlePool(Generic[K, V]):
         max_per_key: how many values of one key are kept at most; None for no bound.
         idle_seconds: how long a value may be idle.
         clock: monotonic seconds; tests pass their own.
-        process_id: the id of the process that asks; tests pass their own, in place of a fork.
+        process_id: the id of this process; tests pass their own, in place of a fork.
     """
 
     def __init__(

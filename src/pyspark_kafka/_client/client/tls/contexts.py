@@ -1,4 +1,4 @@
-"""The TLS context that the options ask for.
+"""The TLS context that the options require.
 
 Certificates are replaced by what renews them, and processes live longer than certificates: a context is built again
 when the content of one of its stores has changed. Trust that was taken back ends after `GRACE_S`.
@@ -79,7 +79,7 @@ class TlsContexts:
     """TLS contexts by options, each built again when one of its stores has changed.
 
     The stores are read for each connection, which costs less than a hundredth of its handshake: the time of a file does
-    not tell two writes within its clock's tick apart, and links that are swapped have times of their own.
+    not distinguish two writes within its clock's tick, and links that are swapped have times of their own.
 
     Runs on: driver and executor. Safe to use from threads.
 
@@ -115,7 +115,7 @@ class TlsContexts:
             MissingDependencyError: a PKCS#12 store without the package `cryptography`.
         """
         try:
-            # Not under the lock: a secret may be a function that asks another machine.
+            # Not under the lock: a secret may be a function that calls another machine.
             stores = _fetch(options)
             fingerprint = _fingerprint(stores, options)
         except ConnectorError as error:
@@ -245,7 +245,7 @@ def _digest(store: bytes) -> bytes:
 
 
 def _fingerprint(stores: dict[str, bytes], options: TlsOptions) -> bytes:
-    """Return what changes with the stores and the passwords, and does not tell them."""
+    """Return a digest that changes with the stores and the passwords, and does not reveal them."""
     digest = hashlib.sha256()
     secrets = [options.key_password, *(store.password for store in (options.truststore, options.keystore) if store)]
     for part in (*stores.values(), *(b"" if each is None else each.fingerprint() for each in secrets)):

@@ -1,6 +1,6 @@
 """Reading DER, as far as certificates and key stores need it. Pure: no sockets, no clock.
 
-Names the errors of what cannot be loaded, and bounds the work that bytes may ask for: nothing is trusted because it was
+Names the errors of what cannot be loaded, and bounds the work that bytes may cause: nothing is trusted because it was
 read here; OpenSSL verifies. Source: ITU-T X.690.
 """
 
@@ -69,7 +69,7 @@ def read_sequence(data: memoryview) -> list[tuple[int, memoryview]]:
 
 
 def max_iterations(data: bytes) -> int:
-    """Return the highest count of iterations that a PKCS#8 key or a PKCS#12 store asks for; 0 without any.
+    """Return the highest count of iterations that a PKCS#8 key or a PKCS#12 store requires; 0 without any.
 
     It is the integer that follows a salt (an OCTET STRING) in the parameters of PBKDF2, of PBES1 and of the MAC of a
     store. Octet strings that begin with a sequence are looked into; others are salts, digests or encrypted bytes, which

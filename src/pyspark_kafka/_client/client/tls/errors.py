@@ -1,4 +1,4 @@
-"""Errors of TLS, with what the other side's certificate and alert tell about the cause. Pure."""
+"""Errors of TLS, with what the other side's certificate and alert show about the cause. Pure."""
 
 from __future__ import annotations
 

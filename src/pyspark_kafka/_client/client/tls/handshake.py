@@ -52,7 +52,7 @@ def encrypt(
     """
     try:
         peer = sock.family, sock.getpeername()
-    except OSError:  # gone already, which the handshake tells
+    except OSError:  # gone already, which the handshake reports
         peer = None
     try:
         sock.settimeout(max(0.001, deadline.remaining_s()))

@@ -35,7 +35,7 @@ def fetch_chain(
     Runs on: driver and executor; blocks until the deadline at most.
 
     Args:
-        host: the name that the server is asked for.
+        host: the requested server name.
         port: the server's port.
         deadline: for all of it.
         peer: family and address to connect to, instead of resolving the name.

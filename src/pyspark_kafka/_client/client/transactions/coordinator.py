@@ -34,7 +34,7 @@ class CoordinatorCalls:
     Runs on: driver and executor; one thread; `run` blocks for at most `api_timeout_ms`. Does not pickle.
 
     Attributes:
-        broker_id: the coordinator as last heard; None before the first call, and after a failure.
+        broker_id: the coordinator of the last response; None before the first call, and after a failure.
 
     Args:
         client: the cluster; not used by anyone else in the meantime.
@@ -45,7 +45,7 @@ class CoordinatorCalls:
         self._client = client
         self._find = find
         self.broker_id: int | None = None
-        # Whether the coordinator could not be reached where it was last heard to be.
+        # Whether the coordinator could not be reached at its last address.
         self._was_unreachable = False
 
     def run(
@@ -101,7 +101,7 @@ def find_coordinator(client: KafkaClient, transactional_id: str, deadline: Deadl
     Raises:
         AccessError: the user may not describe the transactional id.
         BrokerError: the coordinator is not available now, or the broker refused.
-        ProtocolError: the brokers know no transactions (condition UNSUPPORTED_VERSION).
+        ProtocolError: the brokers support no transactions (condition UNSUPPORTED_VERSION).
         DeadlineError: no response in time.
         TransportError: no broker can be reached.
     """

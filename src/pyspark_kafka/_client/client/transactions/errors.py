@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class TransactionInDoubtError(ConnectorError):
-    """The response does not tell whether a transaction was committed; a look at what it wrote can tell."""
+    """The response does not show whether a transaction was committed; a look at what it wrote can."""
 
 
 class TransactionLostError(ConnectorError):
     """The transaction was ended, or its id taken over, by someone else: this owner can neither continue nor commit.
 
-    What it tried to commit before may be committed nevertheless; a look at what it wrote can tell.
+    What it tried to commit before may be committed nevertheless; a look at what it wrote shows it.
     """
 
 
@@ -95,7 +95,7 @@ def raise_if_in_doubt(code: int, name: str, address: str) -> None:
 
 
 def in_doubt(name: str, reason: str) -> TransactionInDoubtError:
-    """Build the error for a transaction of which nobody knows whether it was committed."""
+    """Build the error for a transaction whose outcome is unknown."""
     return TransactionInDoubtError(
         f"Whether the transaction of '{name}' was committed is not known: {reason}.",
         condition="TRANSACTION_IN_DOUBT",

@@ -29,7 +29,7 @@ _IN_USE = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, 
 class GroupCommits:
     """Sets the positions of one consumer group as a consumer without subscription does ("simple" consumer).
 
-    Brokers take them as long as the group has no members. Nobody checks whether others do the same: the last one wins.
+    Brokers take them as long as the group has no members. Other writers are not detected: the last one wins.
 
     Runs on: driver; one thread; `commit` blocks, for at most `api_timeout_ms` with all its requests' retries each. Does
     not pickle.
@@ -107,7 +107,7 @@ def parse_response(
     Raises:
         AccessError: the user may not read the group.
         BrokerError: the group has members, or the broker refused.
-        ProtocolError: a partition that was asked for is missing.
+        ProtocolError: a requested partition is missing.
     """
     codes = (
         (TopicPartition(topic.name, entry.partition_index), entry.error_code)

@@ -1,4 +1,4 @@
-"""Transactions of anyone, for operators: listed and described as their coordinators know them.
+"""Transactions of anyone, for operators: listed and described by their coordinators.
 
 Our own transactional id is `owner.py`; the commands that show these values are in `_ops/cli/`.
 """
@@ -35,7 +35,7 @@ _ABORT_HINT = "To abort its transactions, WRITE is needed, which includes DESCRI
 
 
 class TransactionState(str, Enum):
-    """The state of a transactional id, as its coordinator knows it; the values are those on the wire.
+    """The state of a transactional id, as its coordinator returns it; the values are those on the wire.
 
     Source: Kafka `TransactionState`.
     """
@@ -220,7 +220,7 @@ def _build_list_request(*, open_only: bool) -> Any:
 
 
 def _explain(error: ConnectorError, address: str, request_class: Any) -> ConnectorError:
-    """Return the error for a broker that could not be asked; if it is too old, the hint names the first version."""
+    """Return the error for a failed request to a broker; if it is too old, the hint names the first version."""
     if error.condition != "UNSUPPORTED_VERSION":
         return error
     return ProtocolError(

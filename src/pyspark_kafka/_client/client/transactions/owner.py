@@ -45,9 +45,9 @@ _FIRST_PRODUCE_OF_V2 = 12
 _FIRST_END_OF_V2 = 5
 _FEATURE = "transaction.version"
 _FEATURE_V2 = 2
-# The first version in which InitProducerId names the owner that asks (KIP-360, Kafka 2.5).
+# The first version in which InitProducerId names its owner (KIP-360, Kafka 2.5).
 _FIRST_INIT_WITH_OWNER = 3
-# The first version of InitProducerId that asks for transactions without a timeout (KIP-939); Kafka 4.3 offers it only
+# The first version of InitProducerId for transactions without a timeout (KIP-939); Kafka 4.3 offers it only
 # with unstable.api.versions.enable. Its keepPreparedTxn is refused there, and is not needed: whoever knows the identity
 # of a transaction can end it.
 _TWO_PHASE_INIT = 6
@@ -73,7 +73,7 @@ class TransactionalId:
         client: the cluster; not used by anyone else meanwhile.
         name: the transactional id.
         timeout_ms: the coordinator aborts a transaction that is open for longer.
-        two_phase: whether `fence` asks that transactions have no timeout; without it where brokers or rights refuse.
+        two_phase: whether `fence` requests transactions without a timeout; not done where brokers or rights refuse.
 
     Attributes:
         name: the transactional id.
@@ -100,7 +100,7 @@ class TransactionalId:
         Raises:
             OptionError: the timeout is above what the brokers allow.
             AccessError: the user may not use this transactional id.
-            ProtocolError: the brokers know no transactions.
+            ProtocolError: the brokers support no transactions.
             DeadlineError: not done in time: what was open is still being ended, or the coordinator is away.
             TransportError: no broker can be reached.
         """
@@ -187,7 +187,7 @@ class TransactionalId:
             with 0. What it does first is retried while the brokers still apply the former end.
 
         Raises:
-            TransactionInDoubtError: the response is missing, or does not tell. Renew, then look whether it was
+            TransactionInDoubtError: the response is missing, or does not show it. Renew, then look whether it was
                 committed.
             AccessError: the user may not use this transactional id.
 
@@ -222,12 +222,12 @@ class TransactionalId:
 
         Returns:
             Whether it is committed, now or before; False if the coordinator has no such transaction: it was aborted, or
-            the id has had another owner since; None if the coordinator has forgotten the id, which tells nothing.
+            the id has had another owner since; None if the coordinator has forgotten the id, which proves nothing.
 
         Raises:
             AccessError: the user may not use this transactional id.
             BrokerError: the coordinator refused.
-            DeadlineError: the coordinator did not answer in time; it may be committed.
+            DeadlineError: the coordinator did not respond in time; it may be committed.
             TransportError: no broker can be reached.
 
         Source: KIP-890; Kafka `TransactionCoordinator.endTransaction`.
@@ -370,7 +370,7 @@ def _request_end(connection: Connection, transaction: OpenTransaction, deadline:
     """Send EndTxn and return its response.
 
     Raises:
-        TransportError: also for a response that cannot be read: as one that is lost, it does not tell what was done.
+        TransportError: also for a response that cannot be read: like a lost one, it does not show what was done.
     """
     request = EndTxnRequest(
         transactional_id=transaction.name,

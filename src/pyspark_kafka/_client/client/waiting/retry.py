@@ -1,4 +1,4 @@
-"""Retries: which action a failure asks for (`decide`), how long to wait (`Backoff`), and the loop (`attempts`).
+"""Retries: which action a failure requires (`decide`), how long to wait (`Backoff`), and the loop (`attempts`).
 
 Classes of errors only say whether they are `retriable`; what to do first is decided here, with a reason a branch.
 
@@ -59,7 +59,7 @@ _FAIL_UNKNOWN_TOPIC = Decision(RetryAction.FAIL, "the topic was looked up and is
 
 
 def decide(error: ConnectorError) -> Decision:
-    """Return which action a failure of one request asks for, and why.
+    """Return which action a failure of one request requires, and why.
 
     The deadline of the step bounds retries, never this function.
     """
@@ -79,7 +79,7 @@ def decide(error: ConnectorError) -> Decision:
 
 
 def decide_fetch(error: ConnectorError, *, from_follower: bool, surprises: int) -> Decision:
-    """Return which action a failure to fetch from a partition asks for, and why.
+    """Return which action a failure to fetch from a partition requires, and why.
 
     Args:
         error: the failure.
@@ -169,7 +169,7 @@ class ClosedAtOnce:
     """Connections in a row that a server closed at their first request.
 
     That is a listener that wants a login, or is confused with another, rather than a broker that stops or a wire that
-    fails. Some seconds of attempts tell them apart: a number of attempts alone takes half a second if waits are short.
+    fails. Some seconds of attempts distinguish them: a number of attempts alone takes half a second if waits are short.
 
     Attributes:
         is_final: whether more attempts are of no use.

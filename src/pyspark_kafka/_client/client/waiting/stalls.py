@@ -176,7 +176,7 @@ class Stall:
 
     @property
     def waited_s(self) -> float:
-        """For how long there has been no progress; only to be asked inside of a `with` block."""
+        """The time without progress; only to be read inside of a `with` block."""
         return self._monitor.clock() - self._since
 
     @property
@@ -275,12 +275,12 @@ class StallMonitor:
         if outer is None:
             ident = threading.get_ident()
             self._waiting[ident] = stall
-            # Asked after the wait is registered; the thread looks once more after it has taken itself out.
+            # Read after the wait is registered; the thread looks once more after it has taken itself out.
             if self._thread is None:
                 try:
                     self._start()
                 except BaseException:
-                    # Nobody leaves a wait that could not be entered.
+                    # No wait is left that could not be entered.
                     del self._waiting[ident]
                     raise
         self._local.innermost = stall

@@ -13,7 +13,7 @@ from pyspark_kafka.errors import ProtocolError
 MAX_PRODUCE_VERSION = 12
 # Version 6 is unstable as of Kafka 4.3, and adds nothing without a transactional id.
 MAX_INIT_VERSION = 5
-# The newest version of FindCoordinator with one key; later ones ask for many at once.
+# The newest version of FindCoordinator with one key; later ones take many keys.
 MAX_FIND_VERSION = 3
 # Clients stop here; later versions of AddPartitionsToTxn are between brokers (KIP-890).
 MAX_ADD_VERSION = 3
@@ -33,7 +33,7 @@ class ApiVersions:
         features: the level of each feature that the cluster has settled on, by name (KIP-584).
 
     Args:
-        offered: as the attribute; None before the broker was asked, when only the question itself can be sent.
+        offered: as the attribute; None before the response to ApiVersions, when no other request can be sent.
         features: as the attribute.
     """
 

@@ -1,4 +1,4 @@
-"""Responses compared with their requests: every thing that was asked about has one entry. Pure: no sockets, no clock.
+"""Responses compared with their requests: every requested thing has one entry. Pure: no sockets, no clock.
 
 Brokers of Apache Kafka leave nothing out. A gateway that filters or a server that is only starting may, and so does a
 damaged name. What is left out is not known, which is neither success nor absence.
@@ -18,7 +18,7 @@ _V = TypeVar("_V")
 
 
 def match_entries(asked: Collection[_K], entries: Iterable[tuple[_K, _V]], request: str, address: str) -> dict[_K, _V]:
-    """Return the entry of each thing that was asked about, in the order asked; other entries are ignored.
+    """Return the entry of each requested thing, in the order of the request; other entries are ignored.
 
     Args:
         asked: such as topics or topic-partitions.

@@ -21,7 +21,7 @@ CORRELATION_ID = 8
 class FramedRequest:
     """A request that `Connection.send` takes in place of an object of kafka-python's request classes.
 
-    Not an ABC: to ask whether an object is an instance of one takes a call of Python, for each request.
+    Not an ABC: to check whether an object is an instance of one takes a call of Python, for each request.
 
     Attributes:
         API_KEY: the number of the API.

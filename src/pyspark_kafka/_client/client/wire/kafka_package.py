@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 _NAME = "kafka"
-# Names with underscores that Python and its tools ask any module for, and that its execution defines.
+# Names with underscores that Python and its tools read from any module, and that its execution defines.
 _DEFINED_BY_RUN = {"__all__", "__version__", "__author__", "__license__", "__copyright__", "__title__"}
 
 

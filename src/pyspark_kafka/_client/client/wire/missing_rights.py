@@ -1,6 +1,6 @@
 """The right that a broker found missing: in words, and as the line for kafka-acls that grants it.
 
-Each request of the client names the rights that it needs; which of them is missing, the broker's code tells. User and
+Each request of the client names the rights that it needs; the broker's code shows which of them is missing. User and
 servers are filled in by those who hold a client (`name_user`). Pure: no sockets, no clock.
 """
 
@@ -134,7 +134,7 @@ def policy_sentence(rights: Sequence[Right]) -> str:
 
 
 def principal_of(options: ConnectionOptions) -> str:
-    """Return the principal that brokers see in the user of a connection, as far as the client can tell.
+    """Return the principal that brokers see in the user of a connection, as far as the client knows it.
 
     A token or a certificate has its name inside, and brokers may map names (`ssl.principal.mapping.rules`): then it is
     `UNKNOWN_USER`.
@@ -151,7 +151,7 @@ def principal_of(options: ConnectionOptions) -> str:
 
 
 def ask_for(error: AccessError, rights: Sequence[Right], hint: str = "") -> None:
-    """Have an error ask for other rights than the broker's code names, in place: all that the caller needs.
+    """Replace the rights in an error's hint, in place, by all that the caller needs.
 
     Args:
         error: without a user's name in it so far.
@@ -164,7 +164,7 @@ def ask_for(error: AccessError, rights: Sequence[Right], hint: str = "") -> None
 
 
 def widen(error: AccessError, family: str) -> None:
-    """Have an error ask for its rights on all resources whose names begin with `family`, in place.
+    """Extend the rights in an error's hint to all resources whose names begin with `family`, in place.
 
     Only if the resource that it names is one of them: see `Right.family`.
     """

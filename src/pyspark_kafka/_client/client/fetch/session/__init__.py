@@ -1,7 +1,7 @@
 """The next step in a read from many topic-partitions: a state machine. It decides, `fetcher.Fetcher` acts.
 
 Entry point: `session.FetchSession`, which tells the story of a response. `ranges` has what the caller wants, what is
-planned and what failed, `brokers` what is in flight to each broker, `routing` which broker is asked for which ranges,
+planned and what failed, `brokers` what is in flight to each broker, `routing` which ranges are read from which broker,
 `lookups` the questions to the cluster; `steps` are the values that the fetcher gets. One range is a `Cursor`, of the
 room above.
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.fetch.response import FetchPartitionResponse, FetchResponse
     from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
 
-# The least of a response that is asked for over a slow link, and under a quota.
+# The minimum response size over a slow link, and under a quota.
 _SMALLEST_RESPONSE = 64 << 10
 _SMALLEST_UNDER_QUOTA = 256 << 10
-# After this time without a throttled response, more is asked for again: some windows of a quota.
+# After this time without a throttled response, requests grow again: some windows of a quota.
 _QUOTA_FORGOTTEN_S = 30.0
 
 
@@ -30,7 +30,7 @@ class MatchedEntries:
 
     Attributes:
         entries: of each range that has one.
-        doubled: ranges that have several, which differ: nobody knows which is theirs, and none of them is taken.
+        doubled: ranges that have several, which differ: the right one is unknown, and none of them is taken.
         foreign: entries that were not requested.
     """
 
@@ -53,7 +53,7 @@ class RequestInFlight:
     """A request in flight.
 
     Attributes:
-        cursors: what it asks for, in its order.
+        cursors: the ranges of the request, in its order.
         sent_at: when it was sent.
         heard_at: when bytes of its response last arrived steadily; when it was sent, before that.
         waited_since: since when the caller waits for the response; None while it does not.
@@ -143,7 +143,7 @@ class BrokerSlot:
             self.max_bytes = min(largest, self.max_bytes * 2)
 
     def throttle(self, until: float, *, empty: bool) -> None:
-        """Take a time before which the broker wants no request; ask for less after a response without records.
+        """Take a time before which the broker wants no request; request less after a response without records.
 
         A broker responds so if the requested bytes do not fit into the quota now: the more are requested, the longer
         the time.
@@ -207,7 +207,7 @@ class Brokers:
 
     Attributes:
         slots: by broker id.
-        budget: the most bytes that all partitions of a request together may ask for.
+        budget: the maximum of bytes for all partitions of a request together.
         max_bytes: the most bytes of a response.
         throttle: for how long brokers throttle the client.
         left: brokers of which nothing more is expected, until the caller has closed their connections.

@@ -107,7 +107,7 @@ class Lookups:
         return FetchLogEnds(tuple(cursor.topic_partition for cursor in cursors), alone=alone)
 
     def look_at_silent(self, now: float) -> LookAtSilent | None:
-        """Find the brokers that have been connected to, or waited for, for too long; ask who leads their ranges."""
+        """Find silent brokers, and brokers with a slow connection; request the leaders of their ranges."""
         self.look_at = now + _LOOK_S
         waited_s = _SILENT_S + self._max_wait_s
         slots = self._brokers.slots.items()
@@ -205,7 +205,7 @@ class Lookups:
         return self._ranges.waiting_for(broker_id) if in_flight is None else in_flight.cursors
 
     def _has_left(self, cursor: Cursor, broker_id: int) -> bool:
-        """Return whether a broker is known to be another one now than the one to ask for a range."""
+        """Return whether a range is known to be read from another broker now."""
         if cursor.replica.broker_id == broker_id:
             return self._memory.cached_broker(broker_id) is None
         leader = self._memory.cached_leader(cursor.topic_partition)

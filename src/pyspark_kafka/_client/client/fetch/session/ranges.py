@@ -147,7 +147,7 @@ class Ranges:
         return [cursor for cursor in found if cursor is not None and cursor.state is CursorState.CHECKING]
 
     def waiting_for(self, broker_id: int) -> list[Cursor]:
-        """Return the ranges that would be asked of a broker and have no request in flight."""
+        """Return the ranges to read from a broker that have no request in flight."""
         resting = (CursorState.READY, CursorState.PAUSED)
         return [cursor for cursor in self.active if cursor.broker_id == broker_id and cursor.state in resting]
 

@@ -32,7 +32,7 @@ class Survey:
         ended: ranges whose log seems to end at the position.
         leaderless: ranges without a known leader.
         other_topic: ranges whose topic has another id now, with the leader and the id.
-        other_leader: ranges whose new leader is asked about the epoch of the position, with the leader and the epoch.
+        other_leader: ranges whose new leader must return an epoch's end, with the leader and the epoch.
         until: the next time at which a pause or a throttle time ends; infinite if none does.
     """
 
@@ -45,7 +45,7 @@ class Survey:
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether some range needs a look-up before it is asked for."""
+        """Whether some range needs a look-up before its fetch."""
         return bool(self.ended or self.leaderless or self.other_topic or self.other_leader)
 
 
@@ -91,7 +91,7 @@ def build_send(
     Args:
         broker_id: the broker.
         ready: the ranges in their order, each with the epoch of its leader.
-        budget: the most bytes that all partitions together may ask for.
+        budget: the maximum of bytes for all partitions together.
         max_bytes: the most bytes of the response.
 
     Returns:
@@ -121,7 +121,7 @@ def order_next(
 ) -> list[Cursor]:
     """Return the order of the next request: brokers fill a response in the order of the request, until it is full.
 
-    First come ranges that have records and got none, then ranges that were not asked for, then ranges that got
+    First come ranges that have records and got none, then ranges that were left out, then ranges that got
     records, and last ranges with nothing to read yet. So the first place, which gets a whole batch for certain,
     rotates.
     """
@@ -132,7 +132,7 @@ def order_next(
 
 
 def pause_together(cursors: Sequence[Cursor], now: float) -> None:
-    """Pause ranges for the same time, so that they are asked for together again."""
+    """Pause ranges for the same time, so that they are fetched together again."""
     if cursors:
         until = now + max(cursor.backoff.next_s() for cursor in cursors)
         for cursor in cursors:

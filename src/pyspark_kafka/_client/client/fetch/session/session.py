@@ -8,17 +8,17 @@ The story of one response, with one range:
 2. `next_step` returns `WaitUntil`. The response arrives: `on_response` finds the next position from the headers of the
    record batches, which are not verified yet.
 3. `next_step` returns `Send` again, for the next position: its response travels while the caller decodes this one.
-4. `next_step` returns `Deliver`. The caller decodes the records, and tells the verified position: `confirm`.
+4. `next_step` returns `Deliver`. The caller decodes the records, and passes the verified position to `confirm`.
 5. The caller comes again, from 2 on, until the position reaches the end of the range: `Done`.
 
 With many ranges there is at most one request for each broker. A response may bring records for several ranges; they
 are delivered one after the other. Ranges that got nothing come first in the next request, because brokers fill a
 response in the order of the request.
 
-Failures wait until the records that came with them are delivered. Then the session looks for the leader again
-(`FindLeaders`), asks a new leader about the epoch of the position (`FetchEpochEnds`), compares the position with the
-ends of the log (`FetchLogEnds`), pauses the range, or raises (`Raise`). A broker that is silent for a second or two may
-have died: the session looks who leads by now (`LookAtSilent`) and leaves the broker if another one does (`Leave`).
+Failures wait until the records that came with them are delivered. Then the session requests the leader again
+(`FindLeaders`), requests the epoch's end from a new leader (`FetchEpochEnds`), compares the position with the log's
+ends (`FetchLogEnds`), pauses the range, or raises (`Raise`). A broker that is silent for a second or two may have
+died: the session requests the current leader (`LookAtSilent`) and leaves the broker if it leads no more (`Leave`).
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class FetchSession:
             broker_id: the broker.
             error: why.
             cut_short: whether only the caller's time ended: that says less than a failure before it.
-            cut_off: whether a part of the response had arrived; then less is asked for.
+            cut_off: whether a part of the response had arrived; then the next request is smaller.
         """
         broker = self.brokers.slot(broker_id)
         if cut_off:
@@ -294,7 +294,7 @@ class FetchSession:
     def _place(
         self, request: RequestInFlight, by_outcome: dict[Outcome, list[Cursor]], missing: Iterable[Cursor], now: float
     ) -> None:
-        """Decide when and in which order the ranges of a response are asked for again."""
+        """Decide when and in which order the ranges of a response are fetched again."""
         fed = by_outcome.get(Outcome.FED, [])
         if len(fed) == len(self.ranges.active):
             self.ranges.active = [cursor for cursor in fed if cursor.state is not CursorState.DONE]
@@ -312,7 +312,7 @@ class FetchSession:
         self.ranges.active = order_next(self.ranges.active, fed=fed, starved=starved, empty=empty)
 
     def _look_for_replicas(self, redirected: Sequence[Cursor], now: float) -> None:
-        """Have the cluster asked for replicas that leaders name and that are not known: new, or back again."""
+        """Request metadata about unknown replicas that leaders name: new, or back again."""
         unknown = [
             cursor
             for cursor in redirected

@@ -24,10 +24,10 @@ class ClusterMemory(Protocol):
         """Return a partition with its leader; None if it is not known, leaderless, or old."""
 
     def cached_topic_id(self, topic: str) -> UUID | None:
-        """Return the id of a topic as last heard; None if brokers did not name it."""
+        """Return the topic id from the last response; None without one."""
 
     def cached_broker(self, broker_id: int) -> BrokerNode | None:
-        """Return a broker as last heard."""
+        """Return a broker from the last response."""
 
     def learn_leader(
         self, topic_partition: TopicPartition, leader_id: int, leader_epoch: int, node: BrokerNode | None
@@ -38,7 +38,7 @@ class ClusterMemory(Protocol):
         """Drop what is known of a topic."""
 
     def avoid_last_asked(self) -> None:
-        """Have the next question for metadata asked of another broker than the last one."""
+        """Send the next metadata request to another broker than the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class WaitUntil:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Return records to the caller, who tells by `confirm` how far decoding came."""
+    """Return records to the caller, which passes the decoded position to `confirm`."""
 
     topic_partition: TopicPartition
     fetched: FetchedRecords

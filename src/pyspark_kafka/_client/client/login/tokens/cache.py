@@ -53,7 +53,7 @@ class TokenCache:
     Args:
         clock: seconds since 1970; tests pass their own.
         rng: uniform numbers in [0, 1); tests pass their own.
-        process_id: the id of the process that asks; tests pass their own, in place of a fork.
+        process_id: the id of this process; tests pass their own, in place of a fork.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class TokenCache:
 
         Args:
             login: whose token.
-            renewal: when it is replaced; None asks for a new one each time, and keeps the old one for when that fails.
+            renewal: when it is replaced; None requests a new one each time, and keeps the old one for when that fails.
             fetch: gets a new one.
             deadline: for the wait for another thread that fetches.
 

@@ -45,7 +45,7 @@ def request_token(endpoint: TokenEndpoint, deadline: Deadline) -> str:
     Runs on: driver and executor; blocks.
 
     Args:
-        endpoint: whom to ask, and how long to wait.
+        endpoint: the server, and the maximum wait.
         deadline: for all attempts.
 
     Raises:
@@ -95,7 +95,7 @@ def _attempt(endpoint: TokenEndpoint, deadline: Deadline) -> str:
 
 
 def read_answer(endpoint: TokenEndpoint, status: int, body: bytes) -> str:
-    """Return the token of an answer. Pure.
+    """Return the token of a response. Pure.
 
     Raises:
         AccessError: it is a refusal (`TOKEN_REFUSED`), or there is no token (`TOKEN_INVALID`).

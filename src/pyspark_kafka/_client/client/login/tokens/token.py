@@ -91,7 +91,7 @@ def token_invalid(where: str, reason: str, hint: str) -> AccessError:
     """
     return AccessError(
         f"{where} {reason}. It was not sent to a broker.",
-        # There is no code of its own; a broker would answer this one.
+        # There is no code of its own; a broker would return this one.
         code=ErrorCode.SASL_AUTHENTICATION_FAILED,
         condition="TOKEN_INVALID",
         hint=hint,

@@ -37,7 +37,7 @@ class PartitionQueue:
         pending: how many are PENDING.
         in_flight: how many are IN_FLIGHT.
         draining: whether an attempt has failed and others are still in flight: they end before anything is sent again.
-        confirmed: whether an acknowledgement shows that the leader knows our sequences.
+        confirmed: whether an acknowledgement shows that the leader has our sequences.
         failures: failed rounds in a row.
         not_before: until when the partition pauses.
         delivered_records: how many of its records are acknowledged.

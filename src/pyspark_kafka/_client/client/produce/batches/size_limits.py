@@ -21,7 +21,7 @@ _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_L
 class TopicLimits:
     """The maximum batch sizes of topics, learned from refusals.
 
-    To ask for the limit of a topic takes rights, so it is found by halving: a batch is cut to at most half of what was
+    A request for a topic's limit takes rights, so it is found by halving: a batch is cut to at most half of what was
     refused.
 
     Runs on: executor and driver, one thread.

@@ -86,7 +86,7 @@ class ProducerState:
         self.unacknowledged = 0
 
     def begin_task(self) -> None:
-        """Continue with identity and sequences, and forget all else: counts, pauses, which leaders know the sequences.
+        """Continue with identity and sequences, and forget all else: counts, pauses, which leaders have the sequences.
 
         Leaders may have forgotten them since, so the next batch of each partition travels alone again.
 

@@ -7,7 +7,7 @@ from enum import Enum
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 
 # Codes of checks before anything is appended. Any other failure may follow an append: a leader that loses its office
-# answers NOT_LEADER_OR_FOLLOWER to a write that it has appended but not yet replicated.
+# returns NOT_LEADER_OR_FOLLOWER for a write that it has appended but not yet replicated.
 _PROVES_ABSENCE = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.waiting.deadline import Deadline
 
 
-# A broker that has sent nothing for this long, with a request in flight, may have died: others are asked who leads…
+# A broker that has sent nothing for this long, with a request in flight, may have died: others get the look-up…
 _SILENT_S = 2.0
 # …and again this long after that.
 _LOOK_AGAIN_S = 2.0
@@ -51,7 +51,7 @@ class ProduceLane:
         throttled_until: nothing is sent before (KIP-219).
         heard_at: when the last response arrived.
         used_at: when a request was sent last; there need be no response to it.
-        looked_at: when others were asked who leads what was sent here.
+        looked_at: when leaders were last requested from other brokers.
     """
 
     broker_id: int
@@ -135,7 +135,7 @@ class ProduceLanes:
         """Return a new lane if there is an idle connection; otherwise None, and a connection is being made.
 
         Raises:
-            ConnectorError: the broker is not a member, or the cluster cannot tell where it is.
+            ConnectorError: the broker is not a member, or the cluster does not return its address.
         """
         if broker_id in self._dials:
             return None

@@ -25,7 +25,7 @@ _NAME = itemgetter(0)
 
 
 class Receiver:
-    """Tells the state machine about responses, and about their absence.
+    """Passes responses, and their absence, to the state machine.
 
     Runs on: executor and driver; one thread. Blocks on the look-up of leaders if a broker is silent.
 
