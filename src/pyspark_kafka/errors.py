@@ -294,7 +294,7 @@ class DeliveryError(ConnectorError):
 
 
 class RegistryError(ConnectorError):
-    """A schema registry did not answer, refused the login, or sent an unusable answer; no record is at fault."""
+    """A schema registry did not respond, refused the login, or sent an unusable response; no record is at fault."""
 
 
 class MissingDependencyError(ConnectorError, ImportError):

@@ -79,7 +79,7 @@ def load_source(package: str, name: str) -> Any:
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load the source {name}.py of {package}")
     module = importlib.util.module_from_spec(spec)
-    # For this module alone: another one may ask whether Cython is installed.
+    # For this module alone: another one may check whether Cython is installed.
     module.__dict__["__builtins__"] = {**vars(builtins), "__import__": _import}
     sys.modules[full_name] = module
     spec.loader.exec_module(module)

@@ -88,7 +88,7 @@ def owner_bytes(run_id: str) -> bytes:
 
 
 def read_owner(data: bytes | None) -> str | None:
-    """Return the id of the start that owns the checkpoint; None if nobody says that it does, as in a copy cut short."""
+    """Return the id of the start that owns the checkpoint; None without an owner's file, as in a copy cut short."""
     try:
         return str(json.loads(data or b"")["runId"])
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -60,7 +60,7 @@ class FileStatus:
 
     Attributes:
         size: in bytes.
-        modified_ms: milliseconds since 1970-01-01 UTC; None if the file system does not tell. A copy has its own time.
+        modified_ms: milliseconds since 1970-01-01 UTC; None if the file system has none. A copy has its own time.
     """
 
     size: int
@@ -363,7 +363,7 @@ class CheckpointFiles(FileLocation):
             return
         opened, root = self._open()
         path = f"{root}/{checked_name(name)}"
-        # The error of some file systems does not tell that there is no such file.
+        # The error of some file systems does not show that there is no such file.
         if self._is_there(path):
             opened.delete_file(path)
 
@@ -407,7 +407,7 @@ def _link(written: str, path: str) -> bool:
     try:
         os.link(written, path)
     except FileExistsError:
-        # A network file system may repeat a call whose answer was lost, and then find the link that it has made.
+        # A network file system may repeat a call whose response was lost, and then find the link that it has made.
         return os.path.lexists(path) and os.path.samestat(os.lstat(written), os.lstat(path))
     except OSError as error:
         if error.errno not in NO_HARD_LINKS:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Changes = Sequence[tuple[bytes, bytes | None]]
 
-# Files that are read before they are asked for, and the size of files that are kept by a reader that reads all of them
+# Files that are read ahead, and the size of files that are kept by a reader that reads all of them
 # for one state, because they are needed twice.
 READ_AHEAD = 8
 _MAX_KEPT_BYTES = 8 * 1024 * 1024
@@ -91,7 +91,7 @@ class VersionReader:
 
     Args:
         files: the checkpoint.
-        pool: reads files before they are asked for; None if each is read when it is asked for.
+        pool: reads files ahead; None if each is read when it is needed.
         ahead: the number of files of one version that are read at the same time.
 
     Raises:
@@ -209,12 +209,12 @@ class VersionReader:
 
 
 class _ReadAhead:
-    """Reads files in a likely order, some of them before they are asked for.
+    """Reads files in a likely order, some of them ahead.
 
     Args:
         read: returns the content of a file.
         names: the order.
-        pool: runs reads; None for reads when files are asked for.
+        pool: runs reads; None for reads on demand.
         ahead: the number of reads at the same time.
     """
 
@@ -227,7 +227,7 @@ class _ReadAhead:
         self._reads: dict[int, Future[bytes]] = {}
 
     def take(self, name: str) -> bytes:
-        """Return the content of a file; files before it in the order are not asked for any more."""
+        """Return the content of a file; files before it in the order are not needed any more."""
         place = self._places.get(name)
         if place is None or self._pool is None or self._ahead < 2:
             return self._read(name)

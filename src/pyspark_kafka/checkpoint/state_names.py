@@ -107,7 +107,7 @@ def check_directory(directory: str) -> None:
     """Check that `directory_of` can have returned a directory.
 
     Raises:
-        ValueError: it has capitals, as earlier versions of this package wrote them: nobody would find its state.
+        ValueError: it has capitals, as earlier versions of this package wrote them: its state would not be found.
     """
     if directory != _without_capitals(directory):
         raise ValueError(f"directory {directory} has capitals, as an earlier version of pyspark-kafka has written it")

@@ -209,7 +209,7 @@ class ScannedHeaders(NamedTuple):
     """The result of a cheap walk over batch headers.
 
     Attributes:
-        next_offset: the position after the last complete batch; the position asked for when there is none behind it.
+        next_offset: the position after the last complete batch; the requested position without one.
         complete_bytes: how many bytes the complete batches take; what follows is a cut-off tail.
         batches: how many complete batches there are.
         records: the sum of their record counts, control records and invisible records included.

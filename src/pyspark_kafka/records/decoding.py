@@ -50,7 +50,7 @@ class Decoded(NamedTuple):
     """Decoded records and how far they reach.
 
     Attributes:
-        batch: the visible records, in offset order, with the asked columns.
+        batch: the visible records, in offset order, with the requested columns.
         next_offset: the position after them: where the next read begins.
     """
 
@@ -136,7 +136,7 @@ def iter_decode(
 
     Runs on: executor; does not block. Holds one decompressed batch and one piece.
 
-    Shape: the columns asked, in that order: key binary, value binary, offset int64 not null, timestamp
+    Shape: the requested columns, in that order: key binary, value binary, offset int64 not null, timestamp
     timestamp[us, UTC] not null, timestampType int32 not null (0 create, 1 log append), headers
     list<struct<key: string not null, value: binary>>. A record without headers has null headers. A piece ends at about
     `target_bytes` of data or at `target_rows`; only the last may have no rows.
@@ -155,7 +155,7 @@ def iter_decode(
 
     Raises:
         CorruptRecordsError: a checksum is wrong, bytes are malformed, a batch is too large, or its format is old.
-        RecordError: a timestamp that is asked for does not fit in microseconds.
+        RecordError: a requested timestamp does not fit in microseconds.
         ValueError: an unknown column or isolation level.
 
     Source: docs/internals/fetch-rules.md, R1 to R13; Java `DefaultRecordBatch`, `CompletedFetch`.

@@ -396,7 +396,7 @@ def _int32_view(indices: Buffer) -> memoryview:
 
 
 def _frame(section: memoryview, rows: int, times: tuple[int, int], *, compression: str, level: int | None) -> bytearray:
-    """Put the header before a records section, compressed if asked."""
+    """Put the header before a records section, compressed if requested."""
     codec = CODEC_NAMES.index(compression)
     body = memoryview(compress(compression, section, level)) if codec and rows else section
     if len(body) >= len(section):

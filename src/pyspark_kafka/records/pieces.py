@@ -32,7 +32,7 @@ _REPLACED_AT_ONCE = 16 * 1024
 
 @lru_cache(maxsize=64)
 def record_schema(columns: tuple[str, ...]) -> pa.Schema:
-    """Return the Arrow schema of the named columns, in the order asked.
+    """Return the Arrow schema of the named columns, in their order.
 
     Raises:
         ValueError: for a name that is not in COLUMN_NAMES.

@@ -44,7 +44,7 @@ class KafkaSourceOffset:
 
     partitions: Mapping[TopicPartition, int]
     starts: Mapping[TopicPartition, int] | None = None
-    # Written once: an engine asks for it several times, and offsets of many partitions are long.
+    # Written once: an engine requests it several times, and offsets of many partitions are long.
     _text: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """The files, variables, functions and identities that the options of a query may name in this process.
 
 All of them, unless the administrator of the process says otherwise: by a variable of the environment, not by an option,
-as whoever writes options is the one who is held. Whatever reads or calls what an option names asks `check_reference`
+as whoever writes options is the one who is held. Whatever reads or calls what an option names calls `check_reference`
 first.
 """
 

@@ -72,7 +72,7 @@ def parse_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> 
 
 def _is_of_batch_only(name: str) -> bool:
     option = OPTIONS.get(name.strip())
-    # A misspelled `endingOffset` tells it as well.
+    # A misspelled `endingOffset` shows it as well.
     return name.strip().lower().startswith("ending") if option is None else option.scopes == {Scope.BATCH_READ}
 
 

@@ -30,7 +30,7 @@ class ConnectionOptions:
         api_timeout_ms: deadline of a whole step, such as an offset look-up, retries included.
         retry_backoff_ms: initial delay before a failed request is retried; doubles after each failure.
         retry_backoff_max_ms: upper bound of that delay; at least `retry_backoff_ms`.
-        metadata_max_age_ms: the age of what is known of brokers and partitions, after which it is asked again.
+        metadata_max_age_ms: the age of metadata about brokers and partitions, after which they are fetched again.
         max_idle_ms: a connection that was idle for longer is not used again; negative for no limit.
         learned_servers: addresses of brokers that were learned elsewhere, tried after the bootstrap servers. Options
             that differ only in them are equal: it is the same cluster.
@@ -57,7 +57,7 @@ class ConnectionOptions:
 
     @property
     def answer_timeout_ms(self) -> float:
-        """The longest wait for a response within a step: at most half of it, so that another broker can be asked.
+        """The longest wait for a response within a step: at most half of it, so that another broker can be tried.
 
         A machine that is gone sends nothing: connections to it stay open, while its partitions have other leaders.
         """

@@ -51,7 +51,7 @@ class RegistryOptions:
     Units: milliseconds.
 
     Attributes:
-        urls: the addresses of one registry, asked in turn. Of Glue: none.
+        urls: the addresses of one registry, used in turn. Of Glue: none.
         basic_auth: user and password as `user:password`.
         bearer_token: a token that is sent as it is.
         ca_location: a PEM file of the authorities to trust; None: the system's.

@@ -119,7 +119,7 @@ class Secret:
             value = self.reveal()
         except ValueError:
             return _STARS
-        # Of a very short one the stars would tell more than the text.
+        # Of a very short one the stars would reveal more than the text.
         if len(value) <= _SHORT:
             return text
         from pyspark_kafka._client.options.secret_echoes import without_echoes  # noqa: PLC0415 - for errors alone
@@ -164,7 +164,7 @@ class Secret:
         return self
 
     def __getstate__(self) -> None:
-        # Python's own returns the slots, to whatever asks.
+        # Python's own returns the slots to any caller.
         return None
 
     def __reduce__(self) -> tuple[Any, ...]:

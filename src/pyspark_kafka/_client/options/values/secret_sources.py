@@ -21,9 +21,9 @@ from pyspark_kafka._client.options.values.revealed import Revealed
 from pyspark_kafka.errors import OptionError, described
 
 MAX_FILE_BYTES = 1 << 20
-# A function may ask a store of secrets over the network.
+# A function may call a store of secrets over the network.
 CALL_SECONDS = 30.0
-# Connections to all brokers of a cluster are made together: they ask once. Short, so that a rotated secret is seen.
+# Connections to a cluster's brokers are opened together: they share one call. Short, so that a rotated secret is seen.
 CALL_KEPT_SECONDS = 5.0
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

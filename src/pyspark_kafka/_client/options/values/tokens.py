@@ -18,9 +18,9 @@ class TokenEndpoint:
 
     Attributes:
         url: https.
-        client_id: who asks.
+        client_id: the client.
         client_secret: what proves it.
-        scope: what is asked for; None leaves it to the server.
+        scope: the requested scope; None leaves it to the server.
         urlencode_header: whether id and secret are URL-encoded before they are put into the header.
         tls: the certificates to trust; None trusts the system's. The settings for brokers are never used.
         connect_timeout_ms: for one connection, TLS included.
@@ -63,7 +63,7 @@ UNSIGNED_TOKENS_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class UnsignedToken:
-    """Claims of a token that nobody signs, for brokers that are configured for tests.
+    """Claims of an unsigned token, for brokers that are configured for tests.
 
     Attributes:
         claims: name and value of each.
