@@ -1,4 +1,4 @@
-"""Filters that an engine pushes down to a source: what a query asks of one column, as plain data.
+"""Filters that an engine pushes down to a source: a query's conditions on one column, as plain data.
 
 An engine passes a list of them, all of which a row must pass. A comparison with null is neither true nor false, as in
 SQL, and a row passes a filter only if it is true. `Filter.evaluate` says what each filter means. Pure.

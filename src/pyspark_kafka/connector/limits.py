@@ -10,7 +10,7 @@ class ReadLimit:
     """The limit of the next micro-batch: the base of all limits, with Spark's factories.
 
     A source returns one from `SupportsAdmissionControl.getDefaultReadLimit`; the engine passes it, or `allAvailable()`
-    where the trigger asks for everything, to `latestOffset(start, limit)`. A source that cannot count in the unit of a
+    where the trigger reads everything, to `latestOffset(start, limit)`. A source that cannot count in the unit of a
     limit may treat it as `allAvailable()`, and says so. Limits are values: they compare, hash and pickle.
 
     Runs on: driver.

@@ -222,7 +222,7 @@ class SupportsTriggerAvailableNow(SupportsAdmissionControl):
 class ReportsSourceMetrics(ConnectorContract):
     """A stream with metrics of its own, such as the lag of a query.
 
-    Who asks: Spark, of a stream in Java, after each micro-batch, for `SourceProgress.metrics`. PySpark does not: its
+    Caller: Spark, for a stream in Java, after each micro-batch, for `SourceProgress.metrics`. PySpark does not: its
     stream of a Python source (`PythonMicroBatchStream`, as of Spark 4.3) does not implement the interface, and no
     adapter can pass the metrics on. What reaches the progress events there is `reportLatestOffset`. For Kafka sources
     `pyspark_kafka.metrics` computes the same metrics from the offsets of these events; of tables of one's own it has

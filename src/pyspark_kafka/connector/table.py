@@ -134,7 +134,7 @@ class SupportsPushDownFilters(ScanBuilder):
 
     PySpark refuses such a read unless the setting `spark.sql.python.filterPushdown.enabled` is on, and keeps the plan
     of the last filtered query for all queries of one `load()` (4.2, 4.3). So return a builder of this class from
-    `newScanBuilder` only if the user has asked for it, by an option of the table, and any other builder otherwise.
+    `newScanBuilder` only if the user has requested it, by an option of the table, and any other builder otherwise.
 
     Source: Spark `org.apache.spark.sql.connector.read.SupportsPushDownFilters`.
     """

@@ -176,9 +176,9 @@ class BatchWrite(ConnectorContract):
     def useCommitCoordinator(self) -> bool:
         """Return whether at most one attempt of each task may commit; True unless overridden.
 
-        Driver; called before the tasks start. Does not block. How engines use the answer:
+        Driver; called before the tasks start. Does not block. How engines use the result:
 
-        - Spark, for a sink in Java: if True, an attempt asks the driver before `DataWriter.commit`, and a refused
+        - Spark, for a sink in Java: if True, an attempt queries the driver before `DataWriter.commit`, and a refused
           attempt is aborted.
         - PySpark: Spark does not call this method of a Python sink. Its `PythonBatchWrite` always uses the coordinator,
           and calls it only when the writer in Python has ended, after `DataWriter.commit`. So the driver gets one
@@ -222,9 +222,9 @@ class StreamingWrite(ConnectorContract):
     def useCommitCoordinator(self) -> bool:
         """Return whether at most one attempt of each task may commit; True unless overridden.
 
-        Driver; called before the tasks start. Does not block. How engines use the answer:
+        Driver; called before the tasks start. Does not block. How engines use the result:
 
-        - Spark, for a sink in Java: if True, an attempt asks the driver before `DataWriter.commit`, and a refused
+        - Spark, for a sink in Java: if True, an attempt queries the driver before `DataWriter.commit`, and a refused
           attempt is aborted.
         - PySpark: Spark does not call this method of a Python sink. Its `PythonStreamingWrite` always uses the
           coordinator, and calls it only when the writer in Python has ended, after `DataWriter.commit`. So the driver

@@ -2,7 +2,7 @@
 
 It is the broker's parent, in a session of its own: the terminal's Ctrl-C does not reach the broker before the
 application has finished with it, and signals go to a process that cannot have been replaced by another one of the same
-number. It takes one JSON request a line on standard input and answers each with one line, which has the `id` of the
+number. It takes one JSON request a line on standard input and responds to each with one line, which has the `id` of the
 request. When standard input ends, or its own parent is gone, for whatever reason, it stops the broker, removes the
 directory it was given, and ends.
 
@@ -52,7 +52,7 @@ class _Supervisor:
         if action == "signal" and process is not None and code is None:
             process.send_signal(request["number"])
             if request["number"] == signal.SIGSTOP and hasattr(os, "waitid"):
-                # Threads stop one by one: until the last has, some of them still answer.
+                # Threads stop one by one: until the last has, some of them still respond.
                 os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         return {"running": process is not None and code is None, "exit": code}
 

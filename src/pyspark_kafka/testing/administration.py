@@ -1,6 +1,6 @@
 """Changes to a running test broker: topics deleted, rights, passwords and settings, by kafka-python's admin client.
 
-Each function waits until the broker knows of the change; the address belongs to a listener without credentials.
+Each function waits until the broker applies the change; the address belongs to a listener without credentials.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def connected(change: Callable[[], _T], step: str, is_last: Callable[[_T], bool]
     A broker that has just started may close a connection before it has responded.
 
     Args:
-        change: makes the change, or checks whether the broker knows it.
+        change: makes the change, or checks whether the broker has applied it.
         step: what is done, as the error names it.
         is_last: whether a result is the one to return; otherwise the change is repeated.
 

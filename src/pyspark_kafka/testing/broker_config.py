@@ -16,7 +16,7 @@ NODE_ID = 1
 
 # A JVM that is up soon: the first compiler only, and a collector without helper threads.
 QUICK_JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-# A JVM that is fast once warm: what Kafka's own start script asks for.
+# A JVM that is fast once warm: what Kafka's own start script sets.
 WARM_JVM_FLAGS = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 
 

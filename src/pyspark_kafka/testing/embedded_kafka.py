@@ -297,7 +297,7 @@ class EmbeddedKafka:
 
         Raises:
             BrokerError: when the broker refuses it, for example because it exists.
-            DeadlineError, TransportError: when it is not done in time, or the broker does not answer.
+            DeadlineError, TransportError: when it is not done in time, or the broker does not respond.
         """
         count = self._default_partitions if partitions is None else partitions
         if self._address is None:
@@ -418,7 +418,7 @@ class EmbeddedKafka:
         raise start_failed(f"it did not serve clients within {self._start_timeout_s:g} s", self.log)
 
     def _serves(self, address: BrokerAddress, cluster_id: str | None) -> bool:
-        # Another cluster may answer there, while this broker is about to find its port taken.
+        # Another cluster may respond there, while this broker is about to find its port taken.
         return find_cluster(HOST, address.port) == cluster_id
 
 

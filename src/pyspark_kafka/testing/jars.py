@@ -42,8 +42,8 @@ def kafka_classpath(version: str = DEFAULT_VERSION, *, progress: Callable[[str],
     """Return the class path of a Kafka broker, getting its jars first when they are not here.
 
     The first time takes about half a minute and 44 MB from Maven Central. Each time all jars are hashed, in a fraction
-    of what a JVM takes to start, as others may be able to write to the cache. Processes that ask at the same time wait
-    for each other. A set with a jar that is damaged, missing or too many is replaced.
+    of a JVM's start time, as others may be able to write to the cache. Processes that need it at the same time wait
+    for each other. A set with a damaged, missing or extra jar is replaced.
 
     With `PYSPARK_KAFKA_JARS=directory` the jars of that directory are used as they are. With
     `PYSPARK_KAFKA_IVY_SETTINGS=file` Ivy reads that settings file, for a mirror.
@@ -121,7 +121,7 @@ def parse_checksums(text: str) -> dict[str, str]:
 
 
 def build_ivy_module(version: str) -> str:
-    """Build the ivy.xml that asks for a broker and for what it logs through."""
+    """Build the ivy.xml of a broker and its logging."""
     binding = _LOG_BINDINGS.get(version.split(".", 1)[0])
     wanted = [("org.apache.kafka", f"kafka_{_SCALA_VERSION}", version), *([binding] if binding else [])]
     dependencies = "".join(

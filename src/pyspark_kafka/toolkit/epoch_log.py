@@ -29,7 +29,7 @@ class EpochRecord:
     Attributes:
         epoch_id: the number of the micro-batch.
         commit_id: identifies what was to be committed.
-        state: `PREPARED` if a commit began and nobody knows whether it ended.
+        state: `PREPARED` if a commit began and its end is unknown.
     """
 
     epoch_id: int

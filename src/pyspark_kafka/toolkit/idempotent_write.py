@@ -1,4 +1,4 @@
-"""A streaming write whose epochs are committed once, however often the engine asks."""
+"""A streaming write whose epochs are committed once, however often the engine commits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class IdempotentStreamingWrite(StreamingWrite):
 
         Args:
             epoch_id: the number of the micro-batch.
-            commit_id: identifies the commit; a target can keep it to answer for itself.
+            commit_id: identifies the commit; a target can keep it to find its own commits.
             messages: one from each task.
             in_doubt: whether an earlier call for the same commit may have ended: look before you commit again.
         """

@@ -92,9 +92,9 @@ def _encode(offset: Offset) -> bytes:
 
 
 class CheckpointedMicroBatchStream(MicroBatchStream):
-    """A stream that asks once where it begins, and keeps what was committed.
+    """A stream that finds its start once, and keeps what was committed.
 
-    Spark asks for the initial offset again if the first micro-batch was planned and not committed; a source that then
+    Spark requests the initial offset again if the first micro-batch was planned and not committed; a source that then
     finds a later one loses rows. A subclass implements `firstOffset` in place of `initialOffset`, and the rest of
     `MicroBatchStream`.
 

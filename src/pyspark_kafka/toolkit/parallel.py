@@ -18,7 +18,7 @@ class Cancelled(Exception):  # noqa: N818 - no error: work that another partitio
 
 
 class CancelSignal:
-    """Tells running work that it is no longer wanted. Thread-safe."""
+    """Signals running work to end. Thread-safe."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -28,15 +28,15 @@ class CancelSignal:
         self._event.set()
 
     def is_set(self) -> bool:
-        """Return whether the work is asked to end."""
+        """Return whether the work is to end."""
         return self._event.is_set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Sleep, for a pause within work: return True at once if the work is asked to end."""
+        """Sleep, for a pause within work: return True immediately if the work is to end."""
         return self._event.wait(timeout_s)
 
     def check(self) -> None:
-        """Raise if the work is asked to end: long work calls it between its steps.
+        """Raise if the work is to end: long work calls it between its steps.
 
         Raises:
             Cancelled: the work is no longer wanted.
@@ -50,7 +50,7 @@ def process_partitions(
 ) -> dict[_P, _R]:
     """Return what `work` returns for each partition, in their order; several at a time.
 
-    After the first error, partitions that have not begun are left out, and running partitions are asked to end
+    After the first error, partitions that have not begun are left out, and running partitions are signaled to end
     through their `CancelSignal`; it waits for these, so that nothing runs any more when it returns.
 
     Runs on: driver or executor; blocks until the work ends; `work` runs in threads of this process.

@@ -26,7 +26,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def no_pause_asked(error: BaseException) -> None:
-    """Return None: the failure asks for no pause, and the pause of the policy applies."""
+    """Return None: the failure requires no pause, and the pause of the policy applies."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RetryPolicy:
             do not come back together.
         deadline_ms: no attempt starts later than this after the first one.
         is_retriable: whether an error is worth another attempt; any other one is raised at once, as it is.
-        asked_pause_ms: the pause that a failure itself asks for, such as `Retry-After` of HTTP; None if it asks for
+        asked_pause_ms: the pause that a failure itself requires, such as `Retry-After` of HTTP; None if it requires
             none. The pause of the policy is added, so that tasks do not come back together, and never too soon. If the
             sum ends after the deadline, there is no further attempt.
     """
@@ -78,7 +78,7 @@ def retry(
         call: must be safe to call again after it failed.
         what: what is tried, for the error: "reading page 7 of https://…". Must hold no secret.
         policy: how often and how long; None for the defaults of `RetryPolicy`.
-        sleep: waits for seconds; `CancelSignal.wait` returns sooner if the work is asked to end. For tests too.
+        sleep: waits for seconds; `CancelSignal.wait` returns sooner if the work is to end. For tests too.
         clock: for tests; seconds.
 
     Raises:

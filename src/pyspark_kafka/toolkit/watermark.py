@@ -114,7 +114,7 @@ class WatermarkTracker:
         Args:
             batch: any columns.
             event_time: the name of an int64 column in ms, or of a timestamp column of any unit. A row without an event
-                time is late: nobody can say that it is not.
+                time is late, because the opposite cannot be proved.
 
         Raises:
             KeyError: there is no such column.

@@ -1,4 +1,4 @@
-"""Readers of a source that is not this package's: the answers that would lose rows silently are checked."""
+"""Readers of a source that is not this package's: return values that would lose rows silently are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks while an engine runs: of answers that would lose or double rows silently, and errors that name their method.
+"""Checks while an engine runs: return values that would lose or double rows silently, and errors with their method.
 
 Python has no compiler that finds a forgotten `return`. A reader whose `next()` returns None would end its read early,
 and an offset that goes backwards would read rows twice. Other mistakes end the query with an error of Python; the

@@ -43,7 +43,7 @@ class ContinuousSourceContract(ABC):
     """Cases for a continuous source; inherit, and implement `table` and `add_rows`.
 
     The cases drive a stream as an engine does: one thread for each reader, epochs in between, and a new plan if
-    `needsReconfiguration` asks for it. No case hangs: a call that does not return in its time fails.
+    `needsReconfiguration` requires it. No case hangs: a call that does not return in its time fails.
 
     Attributes:
         rows_at_first: `add_rows` is called with this number before each case.
@@ -84,7 +84,7 @@ class ContinuousSourceContract(ABC):
         assert isinstance(stream, ContinuousStream), "toContinuousStream() returned no ContinuousStream"
 
     def test_answers_have_the_types_of_the_contract(self, source: _Continuous) -> None:
-        """No method forgets to return its answer, or returns another kind of object."""
+        """No method forgets its return value, or returns another kind of object."""
         stream = source.stream()
         start = check_offset(stream.initialOffset(), stream, "initialOffset")
         check_offset(stream.deserializeOffset(start.json()), stream, "deserializeOffset")
@@ -138,7 +138,7 @@ class ContinuousSourceContract(ABC):
         assert source.stream().initialOffset() == first, "rows before the new initial offset would be lost"
 
     def test_offset_before_the_first_rows_is_the_start(self, source: _Continuous) -> None:
-        """A reader has a position before its first rows: where it was told to begin."""
+        """A reader has a position before its first rows: its start."""
         with source.run() as run:
             assert run.offset() == run.start, "the position before the first rows is not the start"
             run.read(self.rows_at_first)
@@ -189,7 +189,7 @@ class ContinuousSourceContract(ABC):
             assert _comparable(both) == _comparable(rows), f"{_difference(both, rows)} after {offset.json()}"
 
     def test_next_returns_when_nothing_comes_and_continues(self, source: _Continuous) -> None:
-        """Without rows `next` returns False in its time, as often as it is asked; that is not the end."""
+        """Without rows `next` returns False in its time, at each call; that is not the end."""
         with source.run() as run:
             run.read(self.rows_at_first)
             for _ in range(3):

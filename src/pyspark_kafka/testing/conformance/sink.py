@@ -97,7 +97,7 @@ class SinkContract(ABC):
             sink.batch()
 
     def test_answers_have_the_types_of_the_contract(self, sink: _Sink) -> None:
-        """No method forgets to return its answer, or returns another kind of object."""
+        """No method forgets its return value, or returns another kind of object."""
         self.begin_epoch(0)
         job = sink.streaming()
         check_instance(job.useCommitCoordinator(), bool, job, "useCommitCoordinator")
@@ -146,7 +146,7 @@ class SinkContract(ABC):
         self._check_exactly(sink.rows_of(2), "after an epoch with rows that follows epochs without")
 
     def test_same_commit_again_shows_nothing_more(self, sink: _Sink) -> None:
-        """An engine that lost the answer to a commit asks again, also with a new object."""
+        """An engine that lost the result of a commit commits again, also with a new object."""
         messages = sink.write_epoch(0)
         job = sink.streaming()
         job.commit(0, messages)

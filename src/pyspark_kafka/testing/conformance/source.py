@@ -50,7 +50,7 @@ class SourceContract(ABC):
     Attributes:
         rows_at_first: `add_rows` is called with this number before each case.
         counts_rows: whether the source keeps to `ReadMaxRows`; a `SimpleSource` does not.
-        rows_above_limit: how many rows more than `ReadMaxRows` asks for a micro-batch may have; a source that takes at
+        rows_above_limit: how many rows more than `ReadMaxRows` allows a micro-batch may have; a source that takes at
             least one row of each of its parts has their number less one here.
         ordered: whether rows come in the same order at each read of a range; if not, they are compared sorted.
         keeps_committed_rows: whether rows can be read after the commit of their micro-batch; a spool removes them.
@@ -105,7 +105,7 @@ class SourceContract(ABC):
                 factory.createReader(partition).close()
 
     def test_answers_have_the_types_of_the_contract(self, source: _Source) -> None:
-        """No method forgets to return its answer, or returns another kind of object."""
+        """No method forgets its return value, or returns another kind of object."""
         scan = source.scan()
         stream = check_instance(source.stream(), MicroBatchStream, scan, "toMicroBatchStream")
         control = admission_control_of(stream)
@@ -392,7 +392,7 @@ def _run_engine(source: _Source, log: Path, steps: Steps) -> None:
         rows = source.read(stream, start, end)
         steps.next()
         _put(log / f"rows-{number:06}", pickle.dumps(rows))
-        # In the order of Spark: what was passed to commit() is not asked for again.
+        # In the order of Spark: what was passed to commit() is not requested again.
         steps.next()
         _put(log / f"commit-{number}", b"")
         steps.next()

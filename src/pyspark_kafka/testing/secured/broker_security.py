@@ -130,7 +130,7 @@ class BrokerSecurity:
 
         Args:
             listener: its name.
-            user: who logs in, or, without SASL, whose certificate is shown; None: nobody.
+            user: who logs in, or, without SASL, whose certificate is shown; None without a login.
             mechanism: one of the listener's; None: its first one.
             store: the form of certificates: `PEM` (files), `PEM-inline`, `PKCS12` or `JKS`.
 
@@ -162,7 +162,7 @@ class BrokerSecurity:
     def grant(
         self, user: str, operation: str, resource: str, name: str = CLUSTER_NAME, *, prefixed: bool = False
     ) -> None:
-        """Grant a right, and wait until the broker knows it: `grant("alice", "READ", "TOPIC", "events")`.
+        """Grant a right, and wait until the broker applies it: `grant("alice", "READ", "TOPIC", "events")`.
 
         Args:
             user: who gets it.

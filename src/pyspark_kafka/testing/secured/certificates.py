@@ -86,7 +86,7 @@ class IssuedCertificate:
 
 
 class CertificateAuthority:
-    """Issues certificates, and keeps those files of them that somebody asks for in one directory."""
+    """Issues certificates, and keeps requested files of them in one directory."""
 
     def __init__(self, directory: Path) -> None:
         """Make an authority with a key of its own; about 0.1 s.
@@ -161,7 +161,7 @@ class CertificateAuthority:
         return self._store(certificate.pkcs12(password), "keystore", kind, password)
 
     def write(self, content: bytes, name: str) -> Path:
-        """Write a file that nobody but its owner may read, under a name never used before, and return its path."""
+        """Write a file that only its owner may read, under a name never used before, and return its path."""
         return write_private(self._directory, content, name)
 
     def _store(self, pkcs12: bytes, name: str, kind: str, password: str) -> Path:
@@ -174,7 +174,7 @@ class CertificateAuthority:
 
 
 def write_private(directory: Path, content: bytes, name: str) -> Path:
-    """Write a file that nobody but its owner may read, under a name never used before, and return its path."""
+    """Write a file that only its owner may read, under a name never used before, and return its path."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = directory / f"{next(_NUMBERS)}-{name}"
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as written:
