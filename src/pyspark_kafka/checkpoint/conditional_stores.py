@@ -29,7 +29,7 @@ EXTRAS = {
 # Of one call, with all its retries; then the run fails, and starts again.
 _PATIENCE = timedelta(seconds=30)
 _CALL_TIMEOUT = timedelta(seconds=20)
-# The same of a name node: what it takes to leave one that is silent for another.
+# The same of a name node: the time after which a silent one is left for another.
 _HADOOP_PATIENCE = {
     "dfs.client.failover.max.attempts": "5",
     "dfs.client.failover.sleep.max.millis": "5000",
@@ -230,7 +230,7 @@ def hadoop_files(location: str) -> Any:
     """Return HDFS as `hdfs_native` offers it to `fsspec`: configured as Hadoop's own client, by `HADOOP_CONF_DIR`.
 
     Raises:
-        OSError: the URI has a setting that only `pyarrow.fs` knows, or names no server that is known.
+        OSError: the URI has a setting that only `pyarrow.fs` knows, or names an unknown server.
     """
     from hdfs_native.fsspec import HdfsFileSystem  # noqa: PLC0415 - an extra
 

@@ -1,4 +1,4 @@
-"""The location of files: a local path or a URI of another file system, how it is opened, the texts of its failures.
+"""The location of files: a local path or a URI of another file system, its opening, its failures' texts.
 
 Used for checkpoints and for the spool files of exactly-once writes; the meaning of the files is decided there.
 """

@@ -1,4 +1,4 @@
-"""The versions of a query's key and value schemas, in a file of ours next to Spark's files of the source.
+"""The versions of a query's key and value schemas, in a file of ours next to Spark's source files.
 
 A registry's latest version moves; the columns of a query must not.
 """

@@ -1,4 +1,4 @@
-"""The files of the states of a continuous query, as a restart reads them: the chain of files of a version.
+"""A continuous query's state files, as a restart reads them: the chain of files of a version.
 
 | File below `continuous/state/STEP/KEY GROUP/` | Content |
 | --- | --- |

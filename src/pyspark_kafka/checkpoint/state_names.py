@@ -92,7 +92,7 @@ class CommittedHeads:
 
 
 def directory_of(step: int, key_group: str) -> str:
-    """Return the directory of the state of a step and a key group, below the directory of all states.
+    """Return the state directory of a step and a key group, below the directory of all states.
 
     Capitals are escaped: some file systems have one directory for `A` and `a`.
     """

@@ -1,4 +1,4 @@
-"""The ids of the topics that a query reads, in a file of ours next to Spark's files of the source.
+"""The ids of a query's topics, in a file of ours next to Spark's source files.
 
 The codec, and the file on top of `CheckpointFiles`. Which ids belong there is decided in
 `pyspark_kafka._connector.source.driver.topic_watch`.

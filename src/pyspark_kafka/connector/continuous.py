@@ -66,7 +66,7 @@ class ContinuousPartitionReader(PartitionReader):
         """
 
     def getLatestOffset(self) -> PartitionOffset | None:
-        """Return the position after the last row that is known to exist; None if the reader does not know.
+        """Return the position after the last row known to exist; None if unknown.
 
         For the lag in progress reports. Executor; once for each epoch, after `getOffset`.
         Must not block: a reader that learns the end from each response remembers it.
@@ -83,7 +83,7 @@ class ContinuousPartitionReader(PartitionReader):
         return ()
 
     def describeRows(self) -> str:
-        """Return the origin of the rows of the last batch of `get`, for errors; empty if not known.
+        """Return the origin of the rows in the last batch from `get`, for errors; empty if not known.
 
         For example "orders-3 [500, 600)". Executor; after a reader, function or writer has failed. Must not block.
         """
@@ -216,7 +216,7 @@ class ContinuousStream(ConnectorContract):
 
     @abstractmethod
     def mergeOffsets(self, offsets: Sequence[PartitionOffset]) -> Offset:
-        """Return the offset of the stream for the positions of all its readers at the end of an epoch.
+        """Return the stream's offset for all its readers' positions at the end of an epoch.
 
         Called once for each epoch, with one position of each reader of the plan, in any order. A pure function: must
         not block. Never before the offset of the previous epoch.
@@ -241,7 +241,7 @@ class ContinuousStream(ConnectorContract):
         raise CapabilityError.missing_method(self, "hasReached", "CONTINUOUS_READ")
 
     def mergeLatestOffsets(self, offsets: Sequence[PartitionOffset]) -> Offset:
-        """Return the offset of the stream for the results of `getLatestOffset` of its readers, for a progress report.
+        """Return the stream's offset for its readers' `getLatestOffset` results, for a progress report.
 
         Called once for each epoch, if any reader returned a position, with all returned positions. A pure function:
         must not block.
@@ -363,7 +363,7 @@ class SupportsSourceOffsets(StreamingWrite):
         """
 
     def committedStates(self, epoch: int) -> Mapping[str, str | None]:  # noqa: ARG002 - for overrides
-        """Return the texts of states that were committed with the positions of `committedOffset`, by key group.
+        """Return the state texts that were committed with the positions in `committedOffset`, by key group.
 
         Called after `committedOffset`, only if functions keep state; a sink without this method is then refused. The
         files of a state are in the checkpoint before `setStates` gets their text: rows, position and state are

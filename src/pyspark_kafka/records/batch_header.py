@@ -1,4 +1,4 @@
-"""The 61-byte header of a record batch of format 2: parsing, and the walk over the batches of a fetch response.
+"""The 61-byte header of a format 2 record batch: parsing, and the walk over a fetch response's batches.
 
 Only fields are read and checked here; records are the business of decoding.py.
 """

@@ -363,7 +363,7 @@ class EmbeddedKafka:
         return self._data_dir or home / "data"
 
     def _configure(self, java: Java, classpath: str, address: BrokerAddress) -> list[str]:
-        """Write the broker's files, format its data directory when that is new, and return its command line."""
+        """Write the broker's files, format a new data directory, and return its command line."""
         process, home = self._workspace()
         data = self._data_in(home)
         ports = {"PLAINTEXT": address.port, **address.listener_ports}

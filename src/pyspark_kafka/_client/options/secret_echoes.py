@@ -41,7 +41,7 @@ def _lower_escapes(encoded: str) -> str:
 
 
 def _pieces(data: bytes) -> set[str]:
-    """Return what base64 of any text that holds the data has of it, at each of the three positions in a group."""
+    """Return the data's traces in the base64 of a longer text, at each of the three positions in a group."""
     pieces = set()
     for shift in range(3):
         encoded = base64.b64encode(b"x" * shift + data).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Work in a process of its own that ends, as by kill -9, before one of its steps, or inside of one."""
+"""Work in its own process, which ends, as by kill -9, before one of its steps, or inside it."""
 
 from __future__ import annotations
 

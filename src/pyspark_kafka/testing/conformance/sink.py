@@ -155,7 +155,7 @@ class SinkContract(ABC):
         self._check_exactly(sink.rows_of(0), "after the same commit three times")
 
     def test_epoch_that_runs_again_shows_nothing_more(self, sink: _Sink) -> None:
-        """A micro-batch that was committed, and runs again after a restart, has other attempts of its tasks."""
+        """A committed micro-batch that runs again after a restart has other task attempts."""
         sink.run_epoch(0)
         sink.run_epoch(0, attempt=7)
         self._check(self.visible(), sink.rows_of(0))

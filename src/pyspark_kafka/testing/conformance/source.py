@@ -183,7 +183,7 @@ class SourceContract(ABC):
         assert source.read(stream, end, end) == [], f"the empty range from {end.json()} on has rows"
 
     def test_latest_offset_is_never_behind_its_start(self, source: _Source) -> None:
-        """Whatever the limit, and in a new run: the end of a micro-batch is its start, or it has rows that are new."""
+        """Whatever the limit, and in a new run: the end of a micro-batch is its start, or it has new rows."""
         stream = source.stream()
         first, start = stream.initialOffset(), source.latest(stream)
         limits = (ReadMaxRows(1), ReadMaxRows(self.rows_at_first + 1), ReadAllAvailable())
@@ -244,7 +244,7 @@ class SourceContract(ABC):
         )
 
     def test_reader_closed_early_leaks_nothing(self, source: _Source) -> None:
-        """A reader that is closed before its end, or before its beginning, leaves no file, socket or thread behind."""
+        """A reader closed before its end, or before its beginning, leaves no file, socket or thread behind."""
         stream = source.stream()
         planned = stream.planInputPartitions(stream.initialOffset(), source.latest(stream))
         factory = stream.createReaderFactory()
@@ -346,7 +346,7 @@ class _Source:
     def read_batch(
         self, options: Mapping[str, str], pushed: Sequence[Filter]
     ) -> tuple[list[dict[str, Any]], Sequence[Filter]]:
-        """Return the rows of a batch read with filters, and the filters that are left to the engine."""
+        """Return the rows of a batch read with filters, and the filters left to the engine."""
         builder = self.table.newScanBuilder(options)
         assert isinstance(builder, SupportsPushDownFilters), "newScanBuilder() returns no SupportsPushDownFilters"
         left = check_filters(builder.pushFilters(pushed), pushed, builder)

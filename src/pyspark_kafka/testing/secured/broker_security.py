@@ -189,7 +189,7 @@ class BrokerSecurity:
     def replace_certificate(self, listener: str, certificate: IssuedCertificate | None = None) -> IssuedCertificate:
         """Replace the certificate of a listener of the running broker, and wait until new connections get it.
 
-        Connections that are open stay as they are.
+        Open connections stay as they are.
 
         Args:
             listener: its name.

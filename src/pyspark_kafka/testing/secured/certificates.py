@@ -1,4 +1,4 @@
-"""A certificate authority of an embedded broker: it issues the certificates of the broker and of clients.
+"""An embedded broker's certificate authority: it issues the certificates of the broker and its clients.
 
 Runs on: driver. Needs the package `trustme`, and with it `cryptography`.
 """

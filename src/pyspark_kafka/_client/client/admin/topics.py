@@ -72,7 +72,7 @@ def create_topics(client: KafkaClient, topics: Iterable[NewTopic], deadline: Dea
             names = [topic.name for topic in wanted]
             created = match_entries(names, results, "CreateTopics", f"broker {controller_id}")
         except (TransportError, DeadlineError, ProtocolError):
-            # After a response that is lost, or not complete, the topic may exist because of this request.
+            # After a lost or incomplete response, the topic may exist because of this request.
             tolerated.add(ErrorCode.TOPIC_ALREADY_EXISTS)
             raise
         for entry in created.values():

@@ -6,7 +6,7 @@
   connections of a client.
 - `any_broker`: a request that any broker can serve, sent to a second broker if the first is silent. `fanout`: one
   request to each of many brokers. `leaders`: the leaders of partitions.
-- `errors`: brokers that are unknown or out of reach.
+- `errors`: unknown or unreachable brokers.
 
 Entry points: `pool.borrow_client`, `kafka_client.KafkaClient`.
 Invariant: a cached value is looked up again before it becomes an error.

@@ -115,7 +115,7 @@ class AnyBroker:
         return opened
 
     def _connect_to_another(self, silent: Connection, deadline: Deadline, *, was_idle: bool) -> Connection | None:
-        """Return a connection to another broker than one that is silent; None if there is no other.
+        """Return a connection to another broker than a silent one; None if there is no other.
 
         If the silent connection was idle, the network may have forgotten it, and others that were idle for as long: a
         new one is made then, to the same broker if there is no other. Also None as soon as there is something to read

@@ -53,7 +53,7 @@ def connect_to_any(
         unless: a connection whose response is waited for as well.
 
     Returns:
-        The connection that was ready first; None if there is something to read from `unless`.
+        The first ready connection; None if there is something to read from `unless`.
 
     Raises:
         TransportError: none responded within the deadline; the text names the servers and why they failed.

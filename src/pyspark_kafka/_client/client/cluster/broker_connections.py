@@ -71,7 +71,7 @@ class Connections:
             connection.close()
 
     def drop_idle(self, broker_id: int) -> None:
-        """Close the connections to a broker that was silent on another, so that none is chosen next."""
+        """Close the connections to a broker after silence on another one, so that none is chosen next."""
         if not ((known := self.shared.get(broker_id)) and known.in_flight):
             self.drop(broker_id)
 

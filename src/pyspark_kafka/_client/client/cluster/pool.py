@@ -78,7 +78,7 @@ class ClientPool:
         COUNTERS.set(CLIENTS_IDLE, len(self._idle))
 
     def learned_servers(self, options: ConnectionOptions) -> tuple[tuple[str, int], ...]:
-        """Return some brokers of the cluster, as far as processes of this machine have learned of them."""
+        """Return some of the cluster's brokers, as far as this machine's processes have learned them."""
         return self._learned.get(options.bootstrap_servers) or options.learned_servers
 
     def close(self) -> None:

@@ -210,7 +210,7 @@ class Cursor:
     # Waiting
 
     def wake(self, now: float) -> bool:
-        """Return whether a request may be sent; a pause that is over ends."""
+        """Return whether a request may be sent; an expired pause ends."""
         if self.state is CursorState.PAUSED and self._paused_until <= now:
             self._enter(CursorState.READY)
         return self.state is CursorState.READY and not self.held

@@ -182,7 +182,7 @@ class Connection:
     def give_up(self) -> TransportError:
         """Close, because of silence after an idle time; return why.
 
-        Connections of this cluster that were idle for as long are not used again.
+        This cluster's connections with as long an idle time are not used again.
         """
         IDLE_TIMES.note_forgotten(self._options, self._heard_at)
         idle_s = (self._in_flight[0].sent_at if self._in_flight else time.monotonic()) - self._heard_at
@@ -441,7 +441,7 @@ class Connection:
         return start
 
     def _lost(self, sent: _SentRequest, error: OSError) -> ConnectorError:
-        """Return the error of a connection that was lost while a response was pending."""
+        """Return the error of a connection loss during a pending response."""
         if isinstance(error, EndOfStreamError):
             return self._closed_by_broker(sent)
         if isinstance(error, ConnectionResetError):

@@ -24,7 +24,7 @@ def lost(address: str, when: str, cause: OSError | ConnectorError | None) -> Tra
 
 
 def forgotten(address: str, idle_s: float) -> TransportError:
-    """Build the error for a connection that was idle, and then brought no response."""
+    """Build the error for an idle connection that then brought no response."""
     return TransportError(
         f"The connection to {address} was idle for {idle_s:.0f} s, and then no response came. It was replaced: a "
         "firewall or load balancer may have forgotten it.",

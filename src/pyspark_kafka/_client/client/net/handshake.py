@@ -185,7 +185,7 @@ def _log_in(connection: Connection, options: ConnectionOptions, deadline: Deadli
 
 
 def is_alive(idle: Connection, deadline: Deadline) -> bool:
-    """Return whether a broker still responds on a connection that was idle; if it does not, the connection is closed.
+    """Return whether a broker still responds on an idle connection; if it does not, the connection is closed.
 
     For requests that must not be sent twice: nothing but a question for versions is sent.
 

@@ -201,7 +201,7 @@ def no_such_partition(
 def no_such_topic(
     records: RecordCounts, topic: str, waited_ms: int, *, cluster: str, nearest: str | None
 ) -> DeliveryError:
-    """Build the error for a topic that is missing before anything was sent to it.
+    """Build the error for a missing topic before anything was sent to it.
 
     Args:
         records: of the task.

@@ -84,7 +84,7 @@ def query_logs(
     Args:
         client: the cluster.
         partitions: those to look at.
-        deadline: for everything. A broker that is silent is waited for once, for `answer_timeout_ms` at most.
+        deadline: for everything. A silent broker is waited for once, for at most `answer_timeout_ms`.
         isolation_level: what counts as the end.
         newest: whether to request the times of the newest records (KIP-734).
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
-# Brokers close connections that are idle for 10 minutes (connections.max.idle.ms), and forget producers that are silent
+# Brokers close idle connections after 10 minutes (connections.max.idle.ms), and forget producers that are silent
 # for a day (producer.id.expiration.ms): nothing is kept that long.
 IDLE_SECONDS = 300.0
 
@@ -43,7 +43,7 @@ class IdlePool(Generic[K, V]):
       child closes its copies of inherited sockets, which does not end the parent's connections.
     - Bounds: at most `max_per_key` values of one key, `max_values` in all. The value that is idle longest leaves
       first.
-    - Idle time: no value is lent that was idle for longer than `idle_seconds`.
+    - Idle time: no value is lent after more than `idle_seconds` without use.
     - Closing: whatever leaves the pool without a user is closed: beyond a bound, idle for too long (found at the next
       `take`, for any key), inherited by a fork, or by `close`. Sockets are closed outside of the lock.
 

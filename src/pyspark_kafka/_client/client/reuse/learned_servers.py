@@ -37,7 +37,7 @@ def application_directory() -> Path | None:
 class LearnedServers:
     """Some brokers of each cluster, by its bootstrap servers.
 
-    Runs on: driver and executor; any thread. Reads or writes a small file for a cluster that is new to this process,
+    Runs on: driver and executor; any thread. Reads or writes a small file for a cluster new to this process,
     and writes it again when one of the remembered brokers is gone. A file is a help: one that cannot be read or written
     changes nothing.
 

@@ -28,7 +28,7 @@ def fetch_chain(
     peer: tuple[int, Any] | None = None,
     watch: Callable[[socket.socket], None] | None = None,
 ) -> tuple[ParsedCertificate, ...]:
-    """Return what the certificates say that a server sends, on a connection of its own that is closed at once.
+    """Return the content of a server's certificates, on a connection of its own that is closed immediately.
 
     Nothing is verified: the result does not prove the identity of the server.
 

@@ -1,4 +1,4 @@
-"""The positions of consumer groups: read, and, of a group without members, set as part of a transaction."""
+"""The positions of consumer groups: read, and, without members, set as part of a transaction."""
 
 from __future__ import annotations
 

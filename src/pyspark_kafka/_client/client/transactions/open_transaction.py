@@ -35,7 +35,7 @@ class TransactionIdentity:
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """One transaction that is open.
+    """One open transaction.
 
     Attributes:
         name: the transactional id.

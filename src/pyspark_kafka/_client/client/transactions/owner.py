@@ -72,7 +72,7 @@ class TransactionalId:
     Args:
         client: the cluster; not used by anyone else meanwhile.
         name: the transactional id.
-        timeout_ms: the coordinator aborts a transaction that is open for longer.
+        timeout_ms: the coordinator aborts a transaction after this time.
         two_phase: whether `fence` requests transactions without a timeout; not done where brokers or rights refuse.
 
     Attributes:

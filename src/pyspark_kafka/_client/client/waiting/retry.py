@@ -196,7 +196,7 @@ def attempts(
     max_attempts: int | None = None,
     sleep: Callable[[float], object] = pause,
 ) -> Iterator[int]:
-    """Yield the number of each attempt of a step: 1, 2, 3…; wait before each of them but the first.
+    """Yield the number of each attempt: 1, 2, 3…; wait before each attempt but the first.
 
     Ends after `max_attempts`, or after the attempt during which the deadline expired. Which failure to raise then, the
     caller knows. A wait is not longer than the deadline, so the last attempt may have no time left. A wait that is

@@ -376,7 +376,7 @@ def note_failure(error: ConnectorError) -> None:
 
 @contextmanager
 def hearing_failures(listener: Callable[[ConnectorError], object]) -> Iterator[None]:
-    """Call `listener` with each failure of an attempt of this thread that is followed by another, inside of the block.
+    """Call `listener` with each failure in this thread that is followed by another attempt, inside the block.
 
     Runs on: driver. The listener is called in the same thread; it must not block.
     """
@@ -399,6 +399,6 @@ def _tell(error: ConnectorError) -> None:
 
 
 def outage_s_here() -> float:
-    """Return how many seconds of the wait that this thread is inside of were outages; 0 outside of any."""
+    """Return the seconds of outages in this thread's current wait; 0 without a wait."""
     stall = _MONITOR.innermost()
     return 0.0 if stall is None else stall.outage_s

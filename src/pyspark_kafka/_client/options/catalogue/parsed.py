@@ -37,7 +37,7 @@ _SCOPE_HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with the options."""
+    """One problem of the options."""
 
     condition: str
     message: str
@@ -57,7 +57,7 @@ class Problems:
         called: what the options are of, such as "streaming read".
 
     Attributes:
-        notes: what a user should know of options that are valid.
+        notes: remarks to the user on valid options.
     """
 
     def __init__(self, called: str) -> None:

@@ -1,4 +1,4 @@
-"""The options of the schema registry, in the names of Confluent's clients and of Java's. Data only."""
+"""The options of the schema registry, by Confluent's and Java's names. Data only."""
 
 from __future__ import annotations
 

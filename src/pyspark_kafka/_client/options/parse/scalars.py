@@ -132,7 +132,7 @@ def decimal(minimum: float, maximum: float) -> Callable[[str], float]:
 
 
 def choice(allowed: Mapping[str, object], *, ignore_case: bool = True) -> Callable[[str], object]:
-    """Build the parser of one of several words; the mapping has the value of each."""
+    """Build a parser for one of several words; the mapping has each word's value."""
     words = {(word.lower() if ignore_case else word): value for word, value in allowed.items()}
 
     def parse(raw: str) -> object:

@@ -1,4 +1,4 @@
-"""The combined meaning of token options: logins of OAUTHBEARER and of AWS_MSK_IAM."""
+"""The combined meaning of token options: OAUTHBEARER and AWS_MSK_IAM logins."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class ConnectionOptions:
         retry_backoff_ms: initial delay before a failed request is retried; doubles after each failure.
         retry_backoff_max_ms: upper bound of that delay; at least `retry_backoff_ms`.
         metadata_max_age_ms: the age of metadata about brokers and partitions, after which they are fetched again.
-        max_idle_ms: a connection that was idle for longer is not used again; negative for no limit.
+        max_idle_ms: the maximum idle time of a connection; negative for no limit.
         learned_servers: addresses of brokers that were learned elsewhere, tried after the bootstrap servers. Options
             that differ only in them are equal: it is the same cluster.
     """

@@ -146,7 +146,7 @@ def _call(text: str) -> str:
         return known[1]
     found: list[object] = []
     failures: list[_UnavailableError] = []
-    # A thread that is left behind if the function never returns; nothing waits for it when the process ends.
+    # A thread, left behind if the function never returns; nothing waits for it when the process ends.
     thread = threading.Thread(target=_call_into, args=(text, found, failures), daemon=True)
     thread.start()
     thread.join(CALL_SECONDS)

@@ -158,7 +158,7 @@ class FetchSession:
         return WaitUntil(min(self.ranges.nothing_before, self.lookups.look_at))
 
     def _plan(self, now: float, *, lookups: bool) -> Step | None:
-        """Plan requests for all ranges that are ready, or return the look-up that must come first.
+        """Plan requests for all ready ranges, or return the look-up that must come first.
 
         Without `lookups`, ranges that need one are left for later.
         """

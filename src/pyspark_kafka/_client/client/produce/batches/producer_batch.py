@@ -76,7 +76,7 @@ class ProducerBatch:
 
 @dataclass(frozen=True, slots=True)
 class RecordCounts:
-    """Records of a partition or of a producer, by what is known of their delivery."""
+    """A partition's or producer's records, by the state of their delivery."""
 
     delivered: int = 0
     not_delivered: int = 0

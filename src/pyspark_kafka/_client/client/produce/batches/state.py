@@ -305,7 +305,7 @@ class ProducerState:
         return None
 
     def counts(self, topic_partition: TopicPartition | None = None) -> RecordCounts:
-        """Count the records of one partition, or of all, by what is known of their delivery."""
+        """Count one partition's or all records, by the state of their delivery."""
         delivered = not_delivered = unknown = 0
         partitions = list(self._partitions.values()) if topic_partition is None else [self._partition(topic_partition)]
         for partition in partitions:

@@ -108,7 +108,7 @@ class ProduceLanes:
 
     Args:
         client: the cluster; not used by anyone else meanwhile.
-        proves: whether a connection that was idle is used only after a response: what is sent must not be sent twice.
+        proves: whether an idle connection is used only after a response: requests must not be sent twice.
 
     Attributes:
         by_broker: the open lanes.

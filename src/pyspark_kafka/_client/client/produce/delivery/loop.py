@@ -152,7 +152,7 @@ class DeliveryLoop:
         return bool(taken)
 
     def _dispatch(self, now: float, *, everything: bool) -> bool:
-        """Send what can be sent; `everything` also sends requests that are small.
+        """Send ready batches; `everything` also sends small requests.
 
         Returns:
             Whether something was sent, or found out.

@@ -46,10 +46,10 @@ class Receiver:
         self.first_offsets: dict[TopicPartition, int] = {}
 
     def take_arrived(self, *, leaves: bool = True) -> bool:
-        """Take every response that has arrived; close connections that are silent for too long.
+        """Take every arrived response; close connections after too long a silence.
 
         Args:
-            leaves: whether brokers that are silent are left if others lead by now; see `_leave`.
+            leaves: whether silent brokers are left if others lead by now; see `_leave`.
 
         Returns:
             Whether something has happened.

@@ -29,7 +29,7 @@ _TO_PKCS12 = "keytool -importkeystore -srckeystore <store> -destkeystore store.p
 
 
 def fetch_store(store: CertificateStore, role: str) -> bytes:
-    """Return the bytes of a store: the present bytes of its file, or the texts of the options.
+    """Return a store's bytes: its file's present content, or the options' texts.
 
     Args:
         store: where it is.

@@ -1,4 +1,4 @@
-"""The content of a key store of any format, and the errors of reading it."""
+"""The content of a key store in any format, and its read errors."""
 
 from __future__ import annotations
 
