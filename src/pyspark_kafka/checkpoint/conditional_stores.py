@@ -52,7 +52,7 @@ class ConditionalStore(Protocol):
         """Return the content of a file, cut off behind `max_bytes` bytes; None if there is no such file."""
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file, or replace it; readers see the former or the new content."""
+        """Write a file, or replace it; readers see the previous or the new content."""
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a file; return False if there is one already."""
@@ -103,7 +103,7 @@ class CloudStore:
         return bytes(content[:max_bytes])
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file, or replace it; readers see the former or the new content."""
+        """Write a file, or replace it; readers see the previous or the new content."""
         with _as_os_errors():
             self._calls.put(self._store, self._key(path), data)
 
@@ -159,7 +159,7 @@ class HadoopStore:
             return None
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file, or replace it; readers see the former or the new content."""
+        """Write a file, or replace it; readers see the previous or the new content."""
         self._put(path, data, overwrite=True)
 
     def create(self, path: str, data: bytes) -> bool:

@@ -50,7 +50,7 @@ class FileLocation:
     Args:
         location: a local path, a `file:` URI, or any URI that `pyarrow.fs.FileSystem.from_uri` takes (`hdfs`, `s3`,
             `s3a`, `gs`, `abfs`). A `file:` URI is read as Hadoop reads it: literally, without percent-decoding. A
-            relative path is made absolute at once.
+            relative path is made absolute immediately.
 
     Raises:
         CheckpointError: from every method: the location cannot be opened, read or written; the text names it.

@@ -84,7 +84,7 @@ class CheckpointFiles(FileLocation):
     Args:
         location: a local path, a `file:` URI, or any URI that `pyarrow.fs.FileSystem.from_uri` takes (`hdfs`, `s3`,
             `s3a`, `gs`, `abfs`). A `file:` URI is read as Hadoop reads it: literally, without percent-decoding. A
-            relative path is made absolute at once.
+            relative path is made absolute immediately.
 
     Raises:
         CheckpointError: from every method: the location cannot be opened, read or written; the text names it.
@@ -137,7 +137,7 @@ class CheckpointFiles(FileLocation):
         return self._put(name, data, replace=False, durable=durable)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a file, or replace it; readers see the former or the new content."""
+        """Write a file, or replace it; readers see the previous or the new content."""
         self._put(name, data, replace=True)
 
     def side_by_side(self, *calls: Callable[[], object], durable: bool = False) -> None:

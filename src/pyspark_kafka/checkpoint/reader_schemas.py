@@ -108,7 +108,7 @@ class ReaderSchemasFile:
         return self._files.create(self._name, _content(schemas))
 
     def replace(self, schemas: Mapping[str, ReaderSchema]) -> None:
-        """Write the file in the place of the former one.
+        """Write the file in place of the previous one.
 
         Raises:
             CheckpointError: the file cannot be written.
@@ -117,7 +117,7 @@ class ReaderSchemasFile:
 
 
 def _schema(key: str, value: dict[str, Any]) -> ReaderSchema:
-    """Return an entry of the file; the subject stands in it twice, so that a damaged one is not taken for another."""
+    """Return an entry of the file; the subject is in it twice, so that a damaged one is not taken for another."""
     subject, version, schema_id = value["subject"], value["version"], value["schema_id"]
     if type(subject) is not str or type(schema_id) is not str or type(version) is not int or version < 1:
         raise ValueError("an entry has members of other types")

@@ -99,7 +99,7 @@ class TopicIdsFile:
         return TopicIdentities.from_bytes(data, f"file {self._name} of checkpoint {self._files.shown}")
 
     def replace(self, identities: TopicIdentities) -> None:
-        """Write the identities in the place of the former ones.
+        """Write the identities in place of the previous ones.
 
         Raises:
             CheckpointError: the file cannot be written.

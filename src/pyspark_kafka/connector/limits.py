@@ -108,7 +108,7 @@ class ReadMinRows(ReadLimit):
 class CompositeReadLimit(ReadLimit):
     """Several limits that apply together. `ReadAllAvailable` takes precedence over all others.
 
-    Under PySpark, whose limits for Python sources have no composite, its first part stands for the whole on the way
+    Under PySpark, whose limits for Python sources have no composite, its first part represents the whole on the way
     through Spark; the source gets the whole.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.CompositeReadLimit`.

@@ -14,7 +14,7 @@ class Offset(Protocol):
     text, and two offsets are equal exactly if their texts are equal. A class that inherits from this one compares and
     hashes that way. One with `<` is held to it: an engine refuses an offset that goes backwards.
 
-    Runs on: driver; made by `initialOffset`, `latestOffset`, `deserializeOffset` and `mergeOffsets`. Must pickle if its
+    Runs on: driver; from `initialOffset`, `latestOffset`, `deserializeOffset` and `mergeOffsets`. Must pickle if its
     input partitions hold it.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.Offset`.

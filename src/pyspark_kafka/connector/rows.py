@@ -95,7 +95,7 @@ def _wrong_value(columns: list[Sequence[Any]], schema: pa.Schema, owner: object,
 
 
 class RowPartitionReader(PartitionReader):
-    """Reads one input partition row by row; Arrow batches are made of the rows.
+    """Reads one input partition row by row; the rows become Arrow batches.
 
     Implement `rows`, and `close` if there is something to release. Slower than a reader that has columns already; fast
     enough for a REST API.

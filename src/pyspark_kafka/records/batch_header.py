@@ -43,13 +43,13 @@ _UPDATE_HINT = (
 class BatchHeader(NamedTuple):
     """The fields of one batch's header and where its records section lies in the fetched bytes.
 
-    A tuple, because one is made for every batch: small batches would notice the cost of a frozen dataclass.
+    A tuple, because one is created for every batch: small batches would notice the cost of a frozen dataclass.
 
     Attributes:
         start: where the batch begins.
         end: where it ends.
         base_offset: the offset that deltas count from.
-        last_offset: the last offset that the batch stands for, whether or not its record still exists.
+        last_offset: the last offset of the batch, whether or not its record still exists.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""Column buffers that the kernel fills, and the Arrow batches made of them without copying."""
+"""Column buffers that the kernel fills, and the Arrow batches over them, without copying."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _valid_utf8(keys: Any) -> Any:
         keys.validate(full=True)
     except pa.ArrowInvalid:
         raw = keys.view(pa.binary())
-        # In steps: as Python's objects all keys at once would take many times their bytes.
+        # In steps: as Python's objects all keys together would take many times their bytes.
         steps = (raw.slice(at, _REPLACED_AT_ONCE).to_pylist() for at in range(0, len(raw), _REPLACED_AT_ONCE))
         return pa.concat_arrays(
             [pa.array([key.decode("utf-8", "replace") for key in step], pa.string()) for step in steps]

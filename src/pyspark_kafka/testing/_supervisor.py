@@ -1,4 +1,4 @@
-"""The program that stands between this process and a broker, so that the broker never outlives it.
+"""The program between this process and a broker, so that the broker never outlives it.
 
 It is the broker's parent, in a session of its own: the terminal's Ctrl-C does not reach the broker before the
 application has finished with it, and signals go to a process that cannot have been replaced by another one of the same
@@ -90,7 +90,7 @@ def _serve(supervisor: _Supervisor) -> None:
     pending = b""
     while True:
         readable, _, _ = select.select([0], [], [], _PARENT_CHECK_S)
-        # The pipe may be held open by a child that the parent forked; the parent's number changes all the same.
+        # The pipe may be held open by a child that the parent forked; the parent's number still changes.
         if os.getppid() != parent:
             return
         if not readable:

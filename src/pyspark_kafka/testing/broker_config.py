@@ -82,7 +82,7 @@ def build_properties(
         "share.coordinator.state.topic.num.partitions": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
-        # A broker that was killed is let in again only when the session of its former life is over: 9 s by default.
+        # A killed broker is let in again only after its previous session: 9 s by default.
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
         # Preallocated index files; the default of 10 MiB each makes a broker of many small topics slow and large.

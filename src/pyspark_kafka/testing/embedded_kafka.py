@@ -251,7 +251,7 @@ class EmbeddedKafka:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the broker at once, as a crash would. The data stay; `start` brings it back."""
+        """Kill the broker immediately, as a crash would. The data stay; `start` brings it back."""
         if self._process is not None:
             self._process.signal(signal.SIGKILL)
             self._process.wait(self._stop_timeout_s)

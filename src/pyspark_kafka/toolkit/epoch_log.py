@@ -49,7 +49,7 @@ class EpochLog(ABC):
 
     @abstractmethod
     def write(self, record: EpochRecord) -> None:
-        """Write the record of an epoch in place of a former one; durable when it returns."""
+        """Write an epoch's record in place of a previous one; durable when it returns."""
 
     @abstractmethod
     def oldest(self) -> int | None:

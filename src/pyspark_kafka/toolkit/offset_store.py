@@ -57,7 +57,7 @@ class OffsetStore:
         return self._read(_COMMITTED)
 
     def commit(self, end: Offset) -> None:
-        """Keep `end` in place of the former committed offset; durable when it returns."""
+        """Keep `end` in place of the previous committed offset; durable when it returns."""
         self._files.replace(_COMMITTED, _encode(end))
 
     def _read(self, name: str) -> Offset | None:

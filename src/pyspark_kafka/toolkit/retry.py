@@ -40,7 +40,7 @@ class RetryPolicy:
         jitter: each pause is between `1 - jitter` and `1 + jitter` times its length, so that tasks that failed together
             do not come back together.
         deadline_ms: no attempt starts later than this after the first one.
-        is_retriable: whether an error is worth another attempt; any other one is raised at once, as it is.
+        is_retriable: whether an error is worth another attempt; any other one is raised immediately, as it is.
         asked_pause_ms: the pause that a failure itself requires, such as `Retry-After` of HTTP; None if it requires
             none. The pause of the policy is added, so that tasks do not come back together, and never too soon. If the
             sum ends after the deadline, there is no further attempt.

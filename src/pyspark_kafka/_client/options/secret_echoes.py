@@ -10,7 +10,7 @@ import base64
 import json
 from urllib.parse import quote, quote_plus
 
-# A shorter piece of base64 stands in texts by chance.
+# A shorter piece of base64 is in texts by chance.
 _MIN_PIECE = 6
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 
@@ -21,7 +21,7 @@ def without_echoes(text: str, value: str, stars: str) -> str:
     Args:
         text: of a server. It takes the time of a few searches.
         value: the secret, of 4 characters at least.
-        stars: what stands in its place.
+        stars: the text in its place.
     """
     data = value.encode("utf-8", "surrogatepass")
     plain = {value, value.strip(), str.__repr__(value)[1:-1], json.dumps(value)[1:-1], repr(data)[2:-1]}
@@ -45,7 +45,7 @@ def _pieces(data: bytes) -> set[str]:
     pieces = set()
     for shift in range(3):
         encoded = base64.b64encode(b"x" * shift + data).decode().rstrip("=")
-        # The first and the last characters depend on what stands before and behind.
+        # The first and the last characters depend on the text before and after.
         piece = encoded[(0, 2, 3)[shift] : (shift + len(data)) * 8 // 6]
         pieces |= {piece, piece.translate(str.maketrans("+/", "-_"))}
     return {piece for piece in pieces if len(piece) >= _MIN_PIECE}

@@ -175,7 +175,7 @@ class SinkContract(ABC):
         self._check(self.visible(), sink.rows_of(0))
 
     def test_writer_that_is_closed_early_leaks_nothing(self, sink: _Sink) -> None:
-        """A killed attempt gets no call at all; one that is aborted at once is closed."""
+        """A killed attempt gets no call at all; an immediately aborted one is closed."""
         factory = sink.begin(0)
         for attempt in range(3):
             writer = factory.createWriter(0, attempt, 0)

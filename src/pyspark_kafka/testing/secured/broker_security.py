@@ -54,7 +54,7 @@ class BrokerSecurity:
         authorizer: bool = False,
         node_id: int = 1,
     ) -> None:
-        """Describe the security; nothing is made yet.
+        """Describe the security; nothing is created yet.
 
         Raises:
             SetupError: two listeners have the same name.

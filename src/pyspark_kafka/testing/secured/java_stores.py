@@ -1,4 +1,4 @@
-"""Java's own key stores (JKS), made by the keytool of a Java: nothing else writes them."""
+"""Java's own key stores (JKS), written by a Java's keytool: nothing else writes them."""
 
 from __future__ import annotations
 

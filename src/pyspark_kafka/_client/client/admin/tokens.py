@@ -49,7 +49,7 @@ def create_token(client: KafkaClient, renewers: Sequence[str] = (), lifetime_ms:
     Raises:
         AccessError: this connection may not request tokens, or the brokers take none.
         ProtocolError: the brokers support no tokens (condition UNSUPPORTED_VERSION).
-        DeadlineError: no response in time. A token that was created all the same expires unused.
+        DeadlineError: no response in time. A token that was created nevertheless expires unused.
     """
     principals = [_principal(renewer) for renewer in renewers]
     found = _call(client, "Creating a delegation token", CreateTokenRequest(principals, lifetime_ms)).token

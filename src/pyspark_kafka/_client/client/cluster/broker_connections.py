@@ -86,7 +86,7 @@ class Connections:
         return None
 
     def take_idle(self, broker_id: int) -> Connection | None:
-        """Lend a connection to a broker on which a conversation can start at once; None if there is none."""
+        """Lend a connection to a broker that is ready for a conversation; None if there is none."""
         idle = self._idle.get(broker_id, [])
         for connection in reversed(list(idle)):
             if connection.idle_and_alive:
@@ -112,7 +112,7 @@ class Connections:
             idle.append(connection)
 
     def any_idle(self) -> Connection | None:
-        """Return a connection to any broker on which a call can start at once; None if there is none."""
+        """Return a connection to any broker that is ready for a call; None if there is none."""
         if self._unnamed is not None:
             if self._unnamed.idle_and_alive:
                 return self._unnamed

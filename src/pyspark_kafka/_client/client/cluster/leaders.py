@@ -30,7 +30,7 @@ def find_leaders(
 ) -> dict[TopicPartition, PartitionMetadata]:
     """Return partitions with their leaders, from memory or from the cluster; waits for elections.
 
-    Requests all missing leaders at once in each round.
+    Requests all missing leaders together in each round.
 
     Runs on: driver and executor; blocks.
 

@@ -107,11 +107,11 @@ class TopicMetadata:
 
     @property
     def error(self) -> BrokerError | None:
-        """The error that the code stands for, naming the topic; not raised."""
+        """The error of the code, naming the topic; not raised."""
         return self.error_for("")
 
     def error_for(self, purpose: Literal["Read", "Write", ""]) -> BrokerError | None:
-        """Return the error that the code stands for, naming the topic; not raised.
+        """Return the error of the code, naming the topic; not raised.
 
         Args:
             purpose: what the topic is looked up for: the right that is to be granted if this one is missing.

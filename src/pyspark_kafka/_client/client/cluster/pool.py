@@ -61,7 +61,7 @@ class ClientPool:
         if client is None:
             client = self._new(options)
         elif options.learned_servers:
-            # What it knows itself may be older.
+            # Its own metadata may be older.
             client.servers.learn(options.learned_servers)
         self._count(1)
         try:

@@ -12,7 +12,7 @@ States of a cursor, and the events that change them:
 - FAILED: an error waits to be handled, or was raised as a loss. `pause_until` → PAUSED; `resume` → READY or DONE.
 - DONE: the position has reached the end of the range, or the range was removed.
 
-Two properties stand beside the state. Records that were returned wait for confirmation (`confirm`) while the request
+Two properties are not part of the state. Returned records wait for confirmation (`confirm`) while the request
 for the next ones is in flight. A cursor that the caller holds (`hold`) sends nothing in any state.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # A log that ends at a position below the end of its range is looked at this number of times, over about 10 s, before
 # the planned records count as lost: a new leader may lag. It returns no end before it has caught up (KIP-207), but a
-# former leader that was paused may continue for a moment.
+# paused previous leader may continue for a moment.
 _LOG_END_LOOKS = 5
 _LOG_END_LOOKS_APART_S = 2.0
 # Leaders may name another one this number of times without records; then metadata are fetched, after a pause.
@@ -311,7 +311,7 @@ class Cursor:
             self.request_size.starve()
             return Outcome.STARVED, None
         if found.batches and found.next_offset <= self.position:
-            # Whole batches, all below the position: asking again at once would spin.
+            # Whole batches, all below the position: an immediate second request would spin.
             self._enter(CursorState.READY)
             return Outcome.BEHIND, None
         fetched = FetchedRecords(
@@ -431,7 +431,7 @@ class Cursor:
         """Continue at another offset, after a tolerated loss; in the topic that there is now."""
         self.position = offset
         if self.topic.switch():
-            # Epochs of the former topic's leaders say nothing about the recreated topic's.
+            # Epochs of the previous topic's leaders say nothing about the recreated topic's.
             self._leader_epoch = -1
         # Nothing is known about the records before the new position.
         self._position_epoch = -1

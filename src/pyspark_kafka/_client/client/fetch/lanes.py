@@ -78,7 +78,7 @@ class FetchLane:
 
 
 class FetchLanes:
-    """The lanes of a fetcher by broker; connections that they lack are made side by side.
+    """The lanes of a fetcher by broker; missing connections are opened side by side.
 
     Runs on: executor. Not thread-safe; does not pickle. `close` returns all connections.
 
@@ -86,7 +86,7 @@ class FetchLanes:
         client: of the cluster.
 
     Attributes:
-        connecting: how many connections are being made.
+        connecting: how many connections are being opened.
     """
 
     def __init__(self, client: KafkaClient) -> None:
@@ -134,7 +134,7 @@ class FetchLanes:
         return lane
 
     def open_connection(self, lane: FetchLane, deadline: Deadline) -> Connection | None:
-        """Return a connection on which a request can be sent; None if one has to be made, which begins here.
+        """Return a connection for a request; None if one has to be opened, which begins here.
 
         Raises:
             ConnectorError: the broker is not a member, and the cluster does not return its address.
@@ -147,7 +147,7 @@ class FetchLanes:
         return lane.connection
 
     def take_connected(self) -> list[tuple[int, ConnectorError | None]]:
-        """Take over connections that were made; return the brokers, each with why it could not be connected to."""
+        """Take over opened connections; return the unreachable brokers, each with the reason."""
         finished: list[tuple[int, ConnectorError | None]] = []
         for broker_id, outcome in self._dials.take():
             if isinstance(outcome, ConnectorError):
@@ -186,7 +186,7 @@ class FetchLanes:
         self._client.connections.drop_idle(lane.broker_id)
 
     def leave(self, broker_id: int) -> None:
-        """Give up what is in flight to a broker, and a connection that is being made."""
+        """Give up what is in flight to a broker, and a connection that is being opened."""
         self._dials.give_up(broker_id)
         self.connecting = len(self._dials)
         self.drop(self.of(broker_id))

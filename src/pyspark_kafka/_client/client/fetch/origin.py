@@ -102,7 +102,7 @@ class TopicIdentity:
             elif found != self.known:
                 return False
             else:
-                self.known = found  # the same object, which is recognized at once
+                self.known = found  # the same object, which is recognized immediately
         self._looks = 0
         return True
 

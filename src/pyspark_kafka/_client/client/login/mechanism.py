@@ -24,7 +24,7 @@ class Refusal:
     Attributes:
         known: sentences.
         hint: what to do; empty takes the hint of the broker's code.
-        is_retriable: whether the same login may succeed at once, with a new token.
+        is_retriable: whether the same login may succeed immediately, with a new token.
         sent: a secret that the server got, and that its words may repeat.
     """
 

@@ -57,7 +57,7 @@ _API_VERSIONS_KEY = ApiVersionsRequest.API_KEY
 class _SentRequest(NamedTuple):
     """A request whose response is pending; `traced` if the wire trace was on when it was sent.
 
-    The response begins with `header`, mostly: a flexible one may have tagged fields. It has `limit_bytes` at most.
+    The response usually begins with `header`; a flexible one may have tagged fields. It has at most `limit_bytes`.
     """
 
     correlation_id: int

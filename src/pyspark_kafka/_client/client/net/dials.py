@@ -30,7 +30,7 @@ _Key = TypeVar("_Key", bound="Hashable")
 
 # Threads at a time. They wait for the network nearly all of their time.
 _MAX_AT_A_TIME = 64
-# Threads that are stopped end at once, unless they are in the name resolver; then they end when that returns.
+# Stopped threads end immediately, unless they are in the name resolver; then they end when that returns.
 _JOINED_WITHIN_S = 0.5
 
 
@@ -135,7 +135,7 @@ class Dials(Generic[_Key]):
         return taken
 
     def give_up(self, key: _Key) -> None:
-        """Abandon a connection that is being opened; if it is opened all the same, it is closed."""
+        """Abandon the opening of a connection; if it is opened nevertheless, it is closed."""
         dial = self._dialing.pop(key, None)
         if dial is None:
             return

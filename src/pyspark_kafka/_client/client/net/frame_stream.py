@@ -95,7 +95,7 @@ class FrameStream:
 
         Args:
             take: returns memory of a size, for the frame; None for new memory.
-            deadline: until when to wait; None does not wait. With no time left, what has arrived is taken all the same.
+            deadline: until when to wait; None does not wait. With no time left, arrived bytes are still taken.
             turn_s: the longest wait of this call, however steadily bytes arrive.
             until: another end of the wait of this call; None for none.
 

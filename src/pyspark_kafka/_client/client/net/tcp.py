@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # An address without a response by then is waited for together with the next one (RFC 8305 recommends 250 ms).
 _HEAD_START_S = 0.25
 # An idle connection is probed after this time and is dead if some probes get no response. Load balancers forget idle
-# connections after 60 s at the earliest, mostly after 240 s and more.
+# connections after 60 s at the earliest, usually after 240 s and more.
 _KEEP_IDLE_S = 60
 _KEEP_INTERVAL_S = 10
 _KEEP_PROBES = 3
@@ -52,7 +52,7 @@ def resolve(host: str, port: int) -> list[Address]:
         TransportError: the name is unknown.
     """
     try:
-        # getaddrinfo knows no timeout.
+        # getaddrinfo has no timeout.
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise TransportError(

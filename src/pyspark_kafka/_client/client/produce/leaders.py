@@ -23,7 +23,7 @@ _KEPT_BETWEEN_TASKS_S = 10.0
 class PartitionLeaders:
     """Leaders, kept until they are forgotten, and partition counts, kept for the age of metadata.
 
-    Leaders need no age: a write to a former leader is refused, and then metadata are fetched again. New partitions
+    Leaders need no age: a write to a previous leader is refused, and then metadata are fetched again. New partitions
     are seen only by asking the cluster.
 
     Runs on: executor; `look_up` and `count` block within the client's deadline.

@@ -110,7 +110,7 @@ class PartitionCounts:
 def borrow_partition_counts(
     connection: ConnectionOptions, *, topic_timeout_ms: int, outage_timeout_ms: int
 ) -> Iterator[PartitionCounts]:
-    """Lend partition counts with a client of their own; connections are made at the first look-up.
+    """Lend partition counts with a client of their own; connections are opened at the first look-up.
 
     Args:
         connection: cluster and user.

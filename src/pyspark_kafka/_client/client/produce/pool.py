@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._client.options import ConnectionOptions, ProducerOptions
 
-# A worker runs one task at a time, mostly of one query.
+# A worker runs one task at a time, usually of one query.
 _KEPT = 8
-# A producer knows a sequence for each partition that it has written to. One that knows more of them is not kept.
+# A producer has a sequence for each written partition. One with more of them is not kept.
 _MAX_PARTITIONS = 10_000
 
 
@@ -75,7 +75,7 @@ class ProducerPool:
 
     @contextmanager
     def borrow(self, settings: ProducerSettings) -> Iterator[Producer]:
-        """Lend a producer with a client of its own; connections are made at the first use.
+        """Lend a producer with a client of its own; connections are opened at the first use.
 
         It is kept for the next borrower if its last call was a `flush` that succeeded.
         """

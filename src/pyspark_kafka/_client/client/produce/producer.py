@@ -110,7 +110,7 @@ class Producer:
         topic_timeout_ms: how long a topic that is not there yet is waited for.
         outage_timeout_ms: how long an outage is waited out if nothing is to be delivered yet: for an identity, and
             for how many partitions a topic has. 0: not at all.
-        bulk: whether much is sent at once, and then flushed: small batches wait for company until there is half a
+        bulk: whether much is sent together, and then flushed: small batches wait for company until there is half a
             request of them, also if nothing is in flight. Brokers take one large request with less work.
         clock: monotonic seconds; tests pass their own.
         sleep: waits seconds; tests pass their own.
@@ -238,7 +238,7 @@ class Producer:
             transaction: as `TransactionalId.end` has returned it.
 
         Raises:
-            ProtocolError: batches of the former transaction are not acknowledged.
+            ProtocolError: batches of the previous transaction are not acknowledged.
         """
         with self._guard:
             self._state.begin_task()
@@ -356,7 +356,7 @@ class Producer:
     def settle(self, seconds: float) -> bool:
         """Wait, for at most this long, until nothing is in flight; send nothing more.
 
-        For who wants to abort: a write that arrives behind the abort of its transaction may be appended all the same.
+        For an abort: a write that arrives after its transaction's abort may still be appended.
 
         Returns:
             Whether it is known of every batch that was sent whether a broker has appended it.

@@ -1,4 +1,4 @@
-"""Requests that change nothing, mostly one to each broker, side by side.
+"""Requests that change nothing, usually one to each broker, side by side.
 
 - Logs: `offsets` (ends, offsets by time; messages: `offset_messages`), `logs` with `log_sizes`, `leader_epochs`.
 - Topics: `topic_configs`, `missing_topics`.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.waiting.deadline import Deadline
     from pyspark_kafka._client.options import ConnectionOptions
 
-# A listener of the other kind closes the connection at once, or never responds.
+# A listener of the other kind closes the connection immediately, or never responds.
 _TRY_MS = 2_500
 # No mechanism has this name, so that none is begun: the refusal lists the mechanisms of the listener.
 _NO_MECHANISM = "NONE-OF-THESE"

@@ -28,7 +28,7 @@ def fetch_log_sizes(
 ) -> dict[TopicPartition, int]:
     """Return the log size of each partition on its leader's disk.
 
-    As stored, so mostly compressed; segments in tiered storage (KIP-405) do not count.
+    As stored, so usually compressed; segments in tiered storage (KIP-405) do not count.
 
     Runs on: driver; blocks. Units: bytes.
 

@@ -105,7 +105,7 @@ class TlsContexts:
     def get(self, options: TlsOptions) -> TlsContext:
         """Return the context of the options, with the stores as they are now.
 
-        If stores that were good before cannot be loaded now, as in the middle of their replacement, the former context
+        If formerly good stores cannot be loaded now, as in the middle of their replacement, the previous context
         is returned, with a warning: for as long as only the client's own certificate is concerned, and for `GRACE_S` if
         the truststore is not the loaded one. It may have been emptied because an authority is not to be trusted any
         more.

@@ -53,7 +53,7 @@ def raise_for_code(
     topic_partition: TopicPartition | None = None,
     owned: bool = False,
 ) -> None:
-    """Raise the error that a code stands for; return if it stands for none.
+    """Raise the error of a code; return if it means none.
 
     Args:
         code: the code in a response.

@@ -63,7 +63,7 @@ _NOT_SENT = frozenset({"UNSUPPORTED_VERSION", "CONNECTION_BUSY"})
 class TransactionalId:
     """One transactional id, for the one who owns it or is about to.
 
-    The first transaction begins with `fence`: a former owner can write no more, and what it left open is aborted. A
+    The first transaction begins with `fence`: a previous owner can write no more, and what it left open is aborted. A
     later one begins with `renew`, which gives up what is open in whatever state it is, but only if nobody else has
     taken over: two owners who fence each other would never finish.
 
@@ -184,7 +184,7 @@ class TransactionalId:
 
         Returns:
             The next transaction of this owner. In V1 its sequences continue; in V2 it has another epoch, and they begin
-            with 0. What it does first is retried while the brokers still apply the former end.
+            with 0. What it does first is retried while the brokers still apply the previous end.
 
         Raises:
             TransactionInDoubtError: the response is missing, or does not show it. Renew, then look whether it was
@@ -304,7 +304,7 @@ class TransactionalId:
         self._coordinator.run(f"Giving up the transaction of '{self.name}'", attempt)
 
     def _refuse_late_writes(self, transaction: OpenTransaction) -> None:
-        """Make the new epoch known to the partitions of the former transaction.
+        """Send the new epoch to the partitions of the previous transaction.
 
         In V1 an abort leaves the epoch of a partition as it is. A write that the network has delayed would be appended
         behind the abort by brokers that do not verify transactions (before Kafka 3.6), and the commit of a later
@@ -393,7 +393,7 @@ def _following(transaction: OpenTransaction, response: Any) -> OpenTransaction:
     identity = transaction.identity
     if identity.generation is Generation.V1 or response.producer_id < 0:
         return transaction
-    # The producer id is another one when the epochs of the former are used up.
+    # The producer id changes when the epochs of the previous one are used up.
     return replace(
         transaction,
         identity=replace(identity, producer_id=response.producer_id, producer_epoch=response.producer_epoch),

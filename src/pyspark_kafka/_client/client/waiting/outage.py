@@ -1,7 +1,7 @@
 """Outages: for how long a streaming query repeats its steps while brokers are away, and which failures are outages.
 
 A query that ends in an outage has to be started again by someone, and finds the same outage; so it waits. A cluster
-that was never reached is not an outage but a mistake in the options, which is reported at once. Single requests are
+that was never reached is not an outage but a mistake in the options, which is reported immediately. Single requests are
 retried by `retry.py`; `stalls.py` logs long waits.
 """
 
@@ -18,7 +18,7 @@ from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, Deadl
 
 _T = TypeVar("_T")
 
-# Attempts take their own time to fail; the pauses are for attempts that fail at once.
+# Attempts take their own time to fail; the pauses are for attempts that fail immediately.
 _PAUSE_MS, _MAX_PAUSE_MS = 100, 2_000
 _HINT = (
     "See that the brokers run, and start the query again: it continues from its checkpoint. Option 'outageTimeout' "

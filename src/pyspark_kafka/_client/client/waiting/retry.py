@@ -120,7 +120,7 @@ def _decide_code(error: BrokerError) -> Decision:
 
 
 class Backoff:
-    """The waits between attempts: they double, with 20 % jitter, so that many tasks do not come back at once.
+    """The waits between attempts: they double, with 20 % jitter, so that many tasks do not come back together.
 
     Units: milliseconds in, seconds out.
 
@@ -200,14 +200,14 @@ def attempts(
 
     Ends after `max_attempts`, or after the attempt during which the deadline expired. Which failure to raise then, the
     caller knows. A wait is not longer than the deadline, so the last attempt may have no time left. A wait that is
-    interrupted (`pyspark_kafka._base.interrupt`) ends at once, and the deadline with it.
+    interrupted (`pyspark_kafka._base.interrupt`) ends immediately, and the deadline with it.
 
     Runs on: driver and executor; blocks between attempts.
 
     Args:
         backoff: how long to wait.
         deadline: for all attempts and waits; None for no limit.
-        max_attempts: how many attempts are made at most; None for no limit.
+        max_attempts: the maximum number of attempts; None for no limit.
         sleep: waits for seconds, if there is no deadline; tests pass their own.
     """
     wait = sleep if deadline is None else deadline.pause

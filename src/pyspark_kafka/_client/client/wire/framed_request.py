@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _HEADER = struct.Struct(">ihhi")
-# Where the correlation id stands in a frame.
+# The position of the correlation id in a frame.
 CORRELATION_ID = 8
 
 
@@ -69,7 +69,7 @@ def text_bytes(text: str, *, flexible: bool) -> bytes:
 
 @lru_cache(maxsize=256)
 def count_bytes(count: int, *, flexible: bool) -> bytes:
-    """Encode the length of an array; compact ones count from 1, because 0 stands for null."""
+    """Encode the length of an array; compact ones count from 1, because 0 means null."""
     return unsigned_varint(count + 1) if flexible else _INT32.pack(count)
 
 

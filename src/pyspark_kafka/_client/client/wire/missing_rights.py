@@ -32,7 +32,7 @@ _NOUNS = {"cluster": "the cluster", "group": "consumer group", "topic": "topic",
 _UPPER = {"AlterConfigs": "ALTER_CONFIGS", "DescribeConfigs": "DESCRIBE_CONFIGS", "IdempotentWrite": "IDEMPOTENT_WRITE"}
 
 
-# What stands for rights in a policy of AWS IAM; each includes what it depends on.
+# The actions for rights in an AWS IAM policy; each includes what it depends on.
 _ACTIONS: dict[tuple[str, str], tuple[str, ...]] = {
     ("Describe", "topic"): ("DescribeTopic",),
     ("Read", "topic"): ("DescribeTopic", "ReadData"),

@@ -107,7 +107,7 @@ class Problems:
 class Parsed:
     """The given options of one query in one scope.
 
-    Runs on: driver, once per query. It is not kept; what is made of it is.
+    Runs on: driver, once per query. It is not kept; its result is.
 
     Attributes:
         scope: what they are read as.
@@ -213,7 +213,7 @@ def _usable_text(option: Option, value: Any, scope: Scope, problems: Problems) -
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if not _LONE_SURROGATE.search(text):
             return text
-        # The error of an encoder would hold all of the value, and what stands beside it.
+        # The error of an encoder would hold the whole value, and its neighbors.
         problems.invalid(name, "is not text in UTF-8")
     return None
 

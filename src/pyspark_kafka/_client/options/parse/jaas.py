@@ -1,6 +1,6 @@
 """Read `kafka.sasl.jaas.config`, the place where Java clients have user name and password.
 
-The login modules of Java's clients are names here: each stands for mechanisms, and has settings. No error and no note
+The login modules of Java's clients are names here: each names mechanisms, and has settings. No error and no note
 repeats any value of the configuration, because any part of it may be the password.
 """
 

@@ -60,7 +60,7 @@ def registry_addresses(raw: str) -> RegistryAddresses:
 
 
 def _address(entry: str) -> tuple[str, Secret | None]:
-    # What stands before an @ may be a password, even if the rest is not a URL; and so may be what stands in a query.
+    # The text before an @ may be a password, even if the rest is not a URL; so may the text in a query.
     shown = "a URL with '@' in it" if "@" in entry else shown_address(entry)
     wrong = ValueError(f"must be http or https URLs with a host, separated by commas, {_EXAMPLE}; got {shown}")
     try:

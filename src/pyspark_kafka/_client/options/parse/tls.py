@@ -40,7 +40,7 @@ _WEAK = re.compile(r"NULL|EXPORT|ANON|RC4|RC2|DES|MD5")
 
 
 def version(raw: str) -> str:
-    """Read one version; `TLS` stands for all of them and is returned as `TLS`.
+    """Read one version; `TLS` means all of them and is returned as `TLS`.
 
     Raises:
         ValueError: it is unknown, or too old.

@@ -209,7 +209,7 @@ def _registry_is_wrong(options: Parsed) -> bool:
 
 
 def _framing(options: Parsed, problems: Problems, side: str, name: str, context: _Context) -> str:
-    """Return what stands before each key or value, and check that its ids can be used."""
+    """Return the framing of each key or value, and check that its ids can be used."""
     registry, option = context.registry, f"{side}Framing"
     given: str | None = options[option]
     if given is None:

@@ -22,7 +22,7 @@ class FormatOptions:
 
     Attributes:
         format: binary is bytes as they are.
-        framing: what stands before each of them; None: `confluent` if a registry is set, else `none`.
+        framing: the bytes before each of them; None: `confluent` if a registry is set, else `none`.
         schema: the schema as the user gave it, or a reference `file:PATH` to it; None: the registry's.
         subject: the subject of the schema in the registry; None: the topic and `-key` or `-value`.
         schema_version: the version of the subject; None: the latest when the query is planned.

@@ -111,7 +111,7 @@ class BrokerSlot:
 
     Attributes:
         in_flight: the request; None if there is none.
-        connecting_since: since when a connection is being made; None if it is not.
+        connecting_since: since when a connection is being opened; None if it is not.
         throttled_until: the broker wants no request before this time (KIP-219).
         max_bytes: the maximum size of the next response: less over a slow link and under a quota.
         cut_off: how many responses in a row were cut off in the middle.

@@ -78,7 +78,7 @@ class Lookups:
         again = [cursor for cursor in doubtful if cursor.topic.doubted_again]
         if again:
             self._memory.avoid_last_asked()
-        # The first time at once: what this process knew may simply be old.
+        # The first time immediately: this process's metadata may simply be old.
         pause_together(again, now)
         wanted = leaderless + [cursor for cursor in doubtful if cursor.state is CursorState.READY]
         if self._ranges.lost or not wanted:

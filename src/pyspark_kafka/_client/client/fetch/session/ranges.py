@@ -167,7 +167,7 @@ class Ranges:
         cursor.note_failure(error)
 
     def lose(self, cursor: Cursor, error: ConnectorError) -> None:
-        """Have an error raised; the range stands still until it is resumed."""
+        """Have an error raised; the range stops until it is resumed."""
         cursor.fail(error)
         self.lost.append(cursor)
 
@@ -195,7 +195,7 @@ class Ranges:
                 cursor.replica.leave()
                 refreshed.append(cursor)
             elif now < cursor.log_check_at < math.inf:
-                # Looks at the log are this far apart, also where a leader refuses at once.
+                # Looks at the log are this far apart, also where a leader refuses immediately.
                 self._memory.forget_topic(cursor.topic_partition.topic)
                 cursor.pause_until(cursor.log_check_at)
             else:

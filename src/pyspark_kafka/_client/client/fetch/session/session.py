@@ -63,7 +63,7 @@ class FetchSession:
     Runs on: executor. Not thread-safe; does not pickle. No method blocks.
 
     Args:
-        memory: what the client knows of the cluster.
+        memory: the client's memory of the cluster.
         fetch: sizes, waits, isolation.
         options: rack, backoff, metadata age.
         record_sizes: what records of topics took before; None if nothing is known.
@@ -133,7 +133,7 @@ class FetchSession:
 
     def _next_with_records(self, now: float) -> Step:
         if not self._sent_ahead:
-            # What can be sent at once: the records at hand must not be held up by look-ups.
+            # Requests without a look-up first: look-ups must not delay the records at hand.
             self._sent_ahead = True
             self._plan(now, lookups=False)
         if self.ranges.sends:

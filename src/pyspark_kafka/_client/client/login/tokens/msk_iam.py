@@ -1,4 +1,4 @@
-"""Tokens for Amazon MSK: a signed URL, made by AWS's own signer out of the machine's credentials of AWS.
+"""Tokens for Amazon MSK: a signed URL, from AWS's own signer with the machine's AWS credentials.
 
 Brokers of MSK take it with OAUTHBEARER, as they take the messages of Java's AWS_MSK_IAM: the mechanism of AWS's clients
 that are not in Java. The signer is an optional package.

@@ -1,4 +1,4 @@
-"""Get a new token as a login says: from an OAuth server, a file, a function, or made of claims without a signature."""
+"""A new token for a login: from an OAuth server, a file, a function, or from claims without a signature."""
 
 from __future__ import annotations
 

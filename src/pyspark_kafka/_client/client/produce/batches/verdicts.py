@@ -52,5 +52,5 @@ def judge_code(code: int, *, retriable: bool, oldest: bool) -> Verdict:
 
 
 def proves_absence(code: int | None) -> bool:
-    """Return whether this code proves that a batch is not in the log; None stands for no response."""
+    """Return whether this code proves that a batch is not in the log; None means no response."""
     return code in _PROVES_ABSENCE

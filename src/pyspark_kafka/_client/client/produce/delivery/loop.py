@@ -303,7 +303,7 @@ class DeliveryLoop:
         Deadlines end requests, throttles, pauses, deliveries and silences.
 
         Args:
-            now: by which it was decided that nothing can be sent. A pause that has ended since is over at once; by a
+            now: the time of the decision that nothing can be sent. A pause that has ended since is over; by a
                 later look at the clock it would be no reason to wake.
         """
         listening = [lane for lane in self.lanes.by_broker.values() if lane.requests]

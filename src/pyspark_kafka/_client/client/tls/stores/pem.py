@@ -1,7 +1,7 @@
 r"""PEM: texts between BEGIN and END lines. Pure: no sockets, no clock.
 
 Java's clients take certificates and keys as PEM in a file or in an option (KIP-651). A text that went through a
-properties file, JSON or a shell may have lost its line ends, or has `\n` in their place; it is read all the same.
+properties file, JSON or a shell may have lost its line ends, or has `\n` in their place; it is still read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def build_pem(label: str, content: bytes, headers: str = "") -> bytes:
 
 
 def parse_pem(text: str) -> list[PemBlock]:
-    """Return the blocks of a text, in order; what stands between them is left alone.
+    """Return the blocks of a text, in order; the text between them is left alone.
 
     Raises:
         ValueError: the content of a block is not base64, or a block does not end. The text says which block.
