@@ -344,7 +344,7 @@ class EmbeddedKafka:
                 time.sleep(_COLLISION_PAUSE_S)
 
     def _workspace(self) -> tuple[SupervisedProcess, Path]:
-        """Make, once, the temporary directory and the supervisor that removes it."""
+        """Create, once, the temporary directory and the supervisor that removes it."""
         if self._process is not None and self._home is not None:
             return self._process, self._home
         self._address = None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def check_leaks(work: Callable[[], None], times: int) -> None:
-    """Do some work again and again, and fail if files, sockets or threads stay.
+    """Repeat some work, and fail if files, sockets or threads stay.
 
     Args:
         work: what is done.

@@ -217,7 +217,7 @@ class BrokerSecurity:
         raise _not_there("keeps the certificate that it had", "Read its log.")
 
     def prepare(self, directory: Path, ports: Mapping[str, int], controller_port: int) -> dict[str, str]:
-        """Make what the listeners need, once, and return the broker's properties for them.
+        """Create the listeners' files, once, and return the broker's properties for them.
 
         Args:
             directory: for files; removed with the broker.

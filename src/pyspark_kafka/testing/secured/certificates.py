@@ -89,7 +89,7 @@ class CertificateAuthority:
     """Issues certificates, and keeps requested files of them in one directory."""
 
     def __init__(self, directory: Path) -> None:
-        """Make an authority with a key of its own; about 0.1 s.
+        """Create an authority with its own key; about 0.1 s.
 
         Args:
             directory: where files are written; created when missing.

@@ -25,7 +25,7 @@ class TokenIssuer:
     """
 
     def __init__(self, issuer: str = "pyspark-kafka", audience: str = "kafka") -> None:
-        """Make a key; about 0.1 s.
+        """Create a key; about 0.1 s.
 
         Raises:
             MissingDependencyError: `PyJWT` or `cryptography` is not installed.

@@ -145,7 +145,7 @@ class Connections:
         self._unnamed = connection
 
     def assign_unnamed(self, nodes: Iterable[BrokerNode]) -> None:
-        """Make the unnamed connection the shared one of its broker, if it was made to the advertised address."""
+        """Make the unnamed connection the shared one of its broker, if it was opened to the advertised address."""
         connection = self._unnamed
         if connection is None:
             return

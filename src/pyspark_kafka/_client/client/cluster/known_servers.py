@@ -64,7 +64,7 @@ class KnownServers:
         self._learned = servers
 
     def avoid_last_asked(self) -> Server | None:
-        """Have the server that the last metadata came from tried last from now on, and return it."""
+        """Move the server of the last metadata to the end of the order from now on, and return it."""
         self._avoided = self.last_asked
         return self._avoided
 

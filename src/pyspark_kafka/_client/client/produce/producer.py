@@ -44,7 +44,7 @@ TOPIC_TIMEOUT_MS = 15_000
 
 
 class _Guard:
-    """Stands around each call of a producer; not a generator, because a call may be one of a thousand in a second.
+    """Surrounds each call of a producer; not a generator, because a call may be one of a thousand in a second.
 
     Attributes:
         error: what has ended a call; it ends all later ones.
@@ -167,7 +167,7 @@ class Producer:
         self._begin(client)
 
     def _begin(self, client: KafkaClient) -> None:
-        """Make what belongs to one task."""
+        """Create the objects of one task."""
         self._client = client
         self._loop = DeliveryLoop(replace(self._parts, client=client))
         self._partition_counts = PartitionCounts(

@@ -51,7 +51,7 @@ class Lookups:
     # Questions
 
     def begin(self, now: float) -> None:
-        """Have silent brokers looked at some time after the caller came."""
+        """Schedule the next check for silent brokers, some time after the caller's call."""
         self.look_at = now + _LOOK_S + self._max_wait_s
 
     def first(self, found: Survey, now: float) -> Lookup | None:

@@ -116,7 +116,7 @@ class Ranges:
         return True
 
     def change(self) -> None:
-        """Have the next step decided again: what was planned may not hold any more."""
+        """Discard the planned steps, which may not hold any more."""
         self.sends.clear()
         self.nothing_before = -math.inf
 
@@ -154,7 +154,7 @@ class Ranges:
     # Failures
 
     def fail(self, cursors: Iterable[Cursor], error: ConnectorError, *, cut_short: bool = False) -> None:
-        """Have failures handled when the records at hand are delivered."""
+        """Schedule failures for after the delivery of the records at hand."""
         for cursor in cursors:
             if cursor.state not in (CursorState.DONE, CursorState.FAILED):
                 cursor.fail(error)
@@ -167,7 +167,7 @@ class Ranges:
         cursor.note_failure(error)
 
     def lose(self, cursor: Cursor, error: ConnectorError) -> None:
-        """Have an error raised; the range stops until it is resumed."""
+        """Schedule an error to be raised; the range stops until it is resumed."""
         cursor.fail(error)
         self.lost.append(cursor)
 

@@ -55,7 +55,7 @@ class Failures:
             self.fail(request, error, lane.connection.address)
 
     def fail(self, request: InFlightRequest, error: ConnectorError, broker: str) -> None:
-        """Have the batches of a request sent again, for which there was no response."""
+        """Schedule a request's batches to be sent again, because there was no response."""
         now = self._clock.wall()
         for topic_partition, batch in request.batches.items():
             self._state.fail(batch, now)
