@@ -1,4 +1,4 @@
-"""What a task of an at-least-once write tells the driver."""
+"""The commit message of a task in an at-least-once write."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pyspark_kafka.connector import WriterCommitMessage
 
 @dataclass(frozen=True, slots=True)
 class KafkaCommitMessage(WriterCommitMessage):
-    """What a task wrote.
+    """The result of a task.
 
     Attributes:
-        records: how many records were acknowledged.
+        records: the number of acknowledged records.
         encoded_bytes: their size in record batches, compressed.
     """
 

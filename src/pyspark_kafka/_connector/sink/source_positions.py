@@ -1,7 +1,7 @@
-"""What the consumer group of an exactly-once continuous query says about where its source continues.
+"""The source positions that an exactly-once continuous query keeps in its consumer group.
 
 Lanes commit their positions to the group in the transactions of their records, so the group is right where checkpoint
-and group differ. The record in the checkpoint says which of its positions must be there. Pure: no sockets, no clock.
+and group differ. The record in the checkpoint names the positions that the group must have. Pure: no sockets, no clock.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ _VERSION, _VERSION_WITH_STATE = "v1", "v2"
 
 @dataclass(frozen=True, slots=True)
 class PositionNote:
-    """What is kept with each position in the group, so that a position of something else is not taken for ours.
+    """The note beside each position in the group; it distinguishes this query's positions from any others.
 
     Attributes:
-        query_id: the query that has committed it.
+        query_id: the query that committed it.
         topic_id: the topic that it belongs to.
         epoch: the epoch that ends there; "-" where a run began.
-        state: which version of the state of its rows belongs to it, as the engine says; empty without state. It has no
-            space.
+        state: the engine's name for the state version that belongs to it; empty without state. It has no space.
     """
 
     query_id: str
@@ -58,17 +57,17 @@ class PositionNote:
 
 @dataclass(frozen=True, slots=True)
 class LaneRecord:
-    """What the checkpoint keeps about the transactions of a query.
+    """The checkpoint's record of a query's transactions.
 
     Attributes:
         owner: the driver that has taken over last.
         group_id: the consumer group.
         prefix: the transactional ids are this, a hyphen, and the number of the lane.
-        lanes: how many of them may have written.
-        partitions: the partitions of which the group has a position, with the ids of their topics.
-        former: of partitions of recreated topics, the position of the checkpoint that is of the former topic: while the
-            checkpoint has that one, the position of the group counts, though it may be less.
-        left: partitions that the last plan did not have, with the ids of their topics: as long as the checkpoint has
+        lanes: the number of lanes that may have written.
+        partitions: the partitions with a position in the group, and their topic ids.
+        former: for partitions of recreated topics, the checkpoint's position in the former topic: while the checkpoint
+            has that one, the group's position counts, though it may be less.
+        left: partitions that the last plan did not have, and their topic ids: as long as the checkpoint has
             them, the group may be ahead of it, and their topics may be recreated.
     """
 

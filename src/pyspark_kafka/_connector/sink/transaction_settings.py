@@ -1,4 +1,4 @@
-"""What the writers of all lanes of a run have in common, for a sink that commits with the positions."""
+"""Settings shared by all lanes' writers in one run, for a sink that commits with the positions."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TransactionSettings:
-    """How the lanes of one run write. Plain data, pickled to executors.
+    """The write settings of one run's lanes. Plain data, pickled to executors.
 
     Attributes:
         options: topic, producer, sizes.
         columns: the positions of the sink's columns.
         timeout_ms: of transactions.
         query_id: of the query.
-        group_id: the consumer group that has the positions.
-        transactions: the first one of each lane.
-        topic_ids: the ids of the topics that are read, by name.
-        positions: what the group has: offset and state.
+        group_id: the consumer group with the positions.
+        transactions: the first transaction of each lane.
+        topic_ids: the ids of the source topics, by name.
+        positions: offset and state in the group.
     """
 
     options: WriteOptions

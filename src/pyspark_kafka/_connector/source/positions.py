@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogsAtPositions:
-    """What brokers return about logs, and about the records at positions in them.
+    """Log bounds and sizes from brokers, and the times of the records at positions.
 
     Attributes:
         logs: by partition, one for each position.
@@ -64,7 +64,7 @@ def query_positions(
     times: bool = True,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> LogsAtPositions:
-    """Look up the logs, and the time of the record at each position that is behind.
+    """Fetch the log bounds, and the time of the record at each position that is behind.
 
     Runs on: driver and executor; blocks. A broker that is silent is waited for once.
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """How the readers of a read fetch and decode. Connections are opened where they are used.
+    """The fetch and decode settings of a read's readers. Connections are opened where they are used.
 
     Attributes:
-        connection: how to reach the brokers.
+        connection: the way to the brokers.
         fetch: sizes, waits and isolation of the fetch requests.
-        schema: the exact Arrow schema of the batches that readers return.
+        schema: the exact Arrow schema of returned batches.
         fail_on_data_loss: whether lost records are an error, or are skipped with a warning.
         leaves_recreated: whether a recreated topic is left to a later plan, which reads it from its beginning. If not,
             and if loss is tolerated, a task continues in it at the same offset.

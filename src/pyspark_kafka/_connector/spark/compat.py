@@ -1,17 +1,17 @@
-"""What differs between the supported versions of PySpark, and the conversions between its types and ours.
+"""Differences between the supported PySpark versions, and conversions between its types and ours.
 
-| PySpark | lacks | what stands for it |
+| PySpark | lacks | replacement |
 | --- | --- | --- |
 | 4.0, 4.1 | the start of a batch and a read limit in `latestOffset` | `stream_readers.StartlessStreamReader` |
 | 4.0, 4.1 | the available-now trigger of a Python source | Spark's own wrapper: one batch |
 | 4.0, 4.1 | `reportLatestOffset` | nothing: progress shows the end of the batch, so the lag of a query is unknown |
 | 4.0, 4.1 | offsets of a progress event as JSON | `metrics.values.offset_text` |
-| 4.0 | a stream writer of Arrow batches | a class that is an Arrow writer as well, which its workers ask for |
+| 4.0 | a stream writer of Arrow batches | a class that is also an Arrow writer, which its workers require |
 | 4.0, 4.1 | a partition for an empty batch read | `readers.read_partition` takes None |
 | 4.0 | filters that a source may take | nothing: Spark filters the rows itself |
 | 4.0 | Arrow UDFs | an error |
 
-The code asks what a version has, not for its number: platforms add to both.
+The code tests for features, not for version numbers: platforms add to both.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class KafkaSource:
         return KafkaSourceOffset.from_json(text)
 
     def commit(self, end: OffsetLike) -> None:
-        """Take note that everything below `end` is processed.
+        """Record that everything below `end` is processed.
 
         With option `commitOffsetsToGroup`, it is committed to a group for Kafka's own tools, without waiting; without
         the option nothing is done.

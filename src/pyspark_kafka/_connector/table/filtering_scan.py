@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FilteringKafkaScanBuilder(KafkaScanBuilder, SupportsPushDownFilters):
-    """Takes the filters of a query as well, for a batch read with option `pushDownPredicate`.
+    """A scan builder that also accepts a query's filters, for a batch read with option `pushDownPredicate`.
 
     Runs on: driver; used once.
 

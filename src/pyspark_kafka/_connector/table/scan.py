@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class KafkaScanBuilder(SupportsPushDownRequiredColumns):
-    """Takes the columns that a query reads; all, if it names none.
+    """The scan builder of a query's columns; all columns, if it names none.
 
     Runs on: driver; used once.
 
@@ -38,7 +38,7 @@ class KafkaScanBuilder(SupportsPushDownRequiredColumns):
         self._asked: pa.Schema | None = None
 
     def pruneColumns(self, requiredSchema: pa.Schema) -> None:
-        """Take the columns that the query reads; `KafkaScan` checks them, because it knows the options of its kind."""
+        """Set the query's columns; `KafkaScan` checks them, because it has the options of its kind."""
         self._asked = requiredSchema
 
     def build(self) -> KafkaScan:

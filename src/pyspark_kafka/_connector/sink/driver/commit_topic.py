@@ -195,7 +195,7 @@ class CommitTopic:
         return error
 
     def _learn(self) -> bool:
-        """Ask how many partitions there are; return False if there is no such topic, or not yet."""
+        """Request the number of partitions; return False if the topic does not exist, or not yet."""
         known = self._client.fetch_metadata([self.name]).topics.get(self.name)
         if known is None:
             return False

@@ -335,12 +335,12 @@ class Publisher:
 
 @dataclass(slots=True)
 class _Attempts:
-    """How often a batch was tried, and what was done about other drivers since.
+    """The attempts at one batch, and the steps against other drivers since the first one.
 
     Attributes:
-        deadline: until when it is tried again.
+        deadline: the end of all attempts.
         backoff: the pauses; its `attempts` are the failed attempts.
-        taken_back: how often the id was taken from another driver.
+        taken_back: the number of times that the id was taken from another driver.
         outage_s: the seconds of outage until then.
     """
 

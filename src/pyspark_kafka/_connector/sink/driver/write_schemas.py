@@ -42,11 +42,11 @@ _KEPT_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class PlannedFormats:
-    """What the typed columns of a write become.
+    """The formats of a write's typed columns.
 
     Attributes:
         formats: of keys and values.
-        schemas: what is to be written to the checkpoint once nothing refuses the write any more; None: nothing.
+        schemas: the schemas to write to the checkpoint once nothing can refuse the write any more; None: nothing.
     """
 
     formats: WriteFormats

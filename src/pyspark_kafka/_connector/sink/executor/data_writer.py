@@ -49,7 +49,7 @@ class KafkaDataWriter(DataWriter):
         self._is_flushed = False
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows; they are sent when enough are gathered, or at `commit`."""
+        """Add rows; they are sent when enough are gathered, or at `commit`."""
         if not self._is_flushed:
             # Spark may have taken long to make the rows: responses are there, and small batches can follow.
             self._producer.poll()

@@ -59,7 +59,7 @@ class Chunk:
 
     @property
     def size(self) -> int:
-        """How many bytes the batches take."""
+        """The bytes of the batches."""
         return sum(batch.size for batch in self.batches)
 
     def load(self, spool: SpoolFiles | None) -> bytes:
@@ -92,7 +92,7 @@ def _bytes_found(data: bytes, size: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PreparedMessage(WriterCommitMessage):
-    """What one task of an exactly-once write hands to the driver.
+    """The commit message of one task in an exactly-once write.
 
     Attributes:
         chunks: its record batches, in order.
@@ -102,12 +102,12 @@ class PreparedMessage(WriterCommitMessage):
 
     @property
     def records(self) -> int:
-        """How many records they hold."""
+        """The number of records in the chunks."""
         return sum(batch.records for chunk in self.chunks for batch in chunk.batches)
 
     @property
     def encoded_bytes(self) -> int:
-        """How many bytes they take."""
+        """The bytes of the chunks."""
         return sum(chunk.size for chunk in self.chunks)
 
     def spool_files(self) -> Iterator[str]:
@@ -162,7 +162,7 @@ class KafkaOutboxWriter(DataWriter):
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows; they are encoded when enough are gathered."""
+        """Add rows; they are encoded when enough are gathered."""
         self._keep(self._encoder.add(batch))
 
     def commit(self) -> PreparedMessage:

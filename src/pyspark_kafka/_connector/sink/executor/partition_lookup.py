@@ -1,4 +1,4 @@
-"""Which partitions a topic has, as an encoder needs to know it."""
+"""Partition counts of topics, for encoders."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class TopicPartitions(Protocol):
-    """What an encoder asks about topics; a `PartitionLookup`, or the producer of the task."""
+    """Partition counts for an encoder; a `PartitionLookup`, or the producer of the task."""
 
     def partition_count(self, topic: str, *, beyond: int = -1) -> int:
-        """Return how many partitions a topic has; ask the cluster if the known ones do not go beyond a partition."""
+        """Return a topic's number of partitions; query the cluster if the known ones do not go beyond a partition."""
 
     def available_partitions(self, topic: str) -> Sequence[int]:
-        """Return the partitions that are led, in order, if that is known; asks nobody."""
+        """Return the partitions with a leader, in order, if they are known; sends no request."""
 
 
 class PartitionLookup:
-    """Looks up the partitions of topics, for a task that sends nothing; borrows a client with the first row.
+    """Partition counts for a task that sends nothing; it borrows a client with the first row.
 
     Runs on: executor; one thread; `partition_count` blocks on the network.
 
@@ -47,7 +47,7 @@ class PartitionLookup:
         return self._counts().partition_count(topic, beyond=beyond)
 
     def available_partitions(self, topic: str) -> Sequence[int]:
-        """Return the partitions that are led, in order, if that is known; asks nobody."""
+        """Return the partitions with a leader, in order, if they are known; sends no request."""
         return self._counts().available_partitions(topic)
 
     def close(self) -> None:

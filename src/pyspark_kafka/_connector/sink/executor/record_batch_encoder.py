@@ -100,7 +100,7 @@ class RecordBatchEncoder:
         self.encoded_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> Iterable[EncodedBatch]:
-        """Take rows; return the record batches that are complete.
+        """Add rows; return the complete record batches.
 
         Raises:
             RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist,
@@ -118,7 +118,7 @@ class RecordBatchEncoder:
                 yield from self.finish()
 
     def _gather(self, batch: pa.RecordBatch) -> bool:
-        """Take rows; return whether enough are gathered. Each batch is weighed once, and not before that may be so."""
+        """Add rows; return whether enough are gathered. Each batch is weighed once, and only when it may be enough."""
         self._gathered.append(batch)
         if not self._references:
             # How often a buffer may be part of a batch: all batches of a task have the same columns.

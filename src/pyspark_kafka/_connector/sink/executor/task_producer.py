@@ -57,7 +57,7 @@ class TaskProducer:
             self._producer().send_all(batches)
 
     def poll(self, *, everything: bool = False) -> None:
-        """Take the responses that are there, and send what they have made room for; see `Producer.poll`."""
+        """Process available responses, and send as much as they have made room for; see `Producer.poll`."""
         if self._borrowed is not None:
             self._borrowed.poll(everything=everything)
 

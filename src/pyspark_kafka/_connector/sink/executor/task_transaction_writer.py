@@ -42,7 +42,7 @@ _SETTLE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class TaskTransactionMessage(WriterCommitMessage):
-    """What one task of a micro-batch hands to the driver.
+    """The commit message of one task in a micro-batch.
 
     Attributes:
         planning: of the micro-batch.
@@ -99,7 +99,7 @@ class KafkaTaskTransactionWriter(DataWriter):
         self._last_batches: dict[TopicPartition, int] = {}
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows; they are sent when enough are gathered, or at `commit`."""
+        """Add rows; they are sent when enough are gathered, or at `commit`."""
         if self._producer is not None:
             self._producer.poll(everything=False)
         self._send(self._encoder.add(batch))

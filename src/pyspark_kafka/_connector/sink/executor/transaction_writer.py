@@ -106,7 +106,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         self._markers = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows; they are sent when enough are gathered, at `flushNow`, or at the end of the epoch."""
+        """Add rows; they are sent when enough are gathered, at `flushNow`, or at the end of the epoch."""
         with self._asking():
             self._send(self._encoder.add(batch))
 

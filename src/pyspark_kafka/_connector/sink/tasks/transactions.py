@@ -20,17 +20,17 @@ _MAX_BYTES = 900_000
 
 @dataclass(frozen=True, slots=True)
 class TaskTransaction:
-    """What one task has written and not committed.
+    """The uncommitted transaction of one task.
 
     Attributes:
         transaction: its transactional id and identity; nobody has used this identity for another transaction.
-        records: how many records it holds.
+        records: the number of its records.
         encoded_bytes: their size in record batches.
         offsets: the first offset, and the offset after the last one, by topic-partition; None: too many to be named.
             Other producers' records may be between them.
-        timeout_ms: after which brokers abort it by themselves; None: they do not, because it is part of a two-phase
-            commit (KIP-939), or it was read from a marker, which does not hold it.
-        is_forgotten: of one that is noted as lost: whether brokers have forgotten its outcome, so it may be visible.
+        timeout_ms: after which brokers abort it automatically; None: they do not, because it is part of a two-phase
+            commit (KIP-939), or it was read from a marker, which does not hold the timeout.
+        is_forgotten: for a lost transaction, whether brokers have forgotten its outcome, so it may be visible.
     """
 
     transaction: OpenTransaction
@@ -129,7 +129,7 @@ class CommitDecision:
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """What the tasks of a micro-batch take with them, and bring back to the driver's commit. Plain data.
+    """The planning of a micro-batch: its tasks carry it, and return it to the driver's commit. Plain data.
 
     Attributes:
         transaction: of the sink's transactional id, under which the decision is written; nobody has taken over before.

@@ -116,8 +116,8 @@ class AvailableNow:
     def prepare(self) -> None:
         """Take the snapshot at the next call of `ends`.
 
-        Not now: a micro-batch that a former run left uncommitted is planned again first, and partitions that appeared
-        in the meantime would not fit it (SPARK-53560).
+        Not now: an uncommitted micro-batch of the previous run is planned again first, and partitions that appeared in
+        the meantime would not fit it (SPARK-53560).
         """
         self._is_prepared = True
 
@@ -150,7 +150,7 @@ class _Bounds:
 
     @classmethod
     def of(cls, limit: ReadLimit) -> _Bounds:
-        """Take a read limit apart; `ReadAllAvailable` takes precedence over all others."""
+        """Split a read limit into its parts; `ReadAllAvailable` takes precedence over all others."""
         bounds = cls()
         limits = limit.limits if isinstance(limit, CompositeReadLimit) else (limit,)
         if any(isinstance(part, ReadAllAvailable) for part in limits):

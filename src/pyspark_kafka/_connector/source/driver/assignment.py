@@ -1,4 +1,4 @@
-"""Which topic-partitions a subscription means: one listing of metadata.
+"""The topic-partitions of a subscription: one metadata listing.
 
 `KafkaOffsetReader` retries a listing, and looks up the offsets of its partitions.
 """

@@ -1,4 +1,4 @@
-"""Looks up the first offsets and the ends of the logs of a subscription, with retries."""
+"""Look-ups of a subscription's first offsets and log ends, with retries."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _KNOWN_TOPIC_LOOKS = 12
 
 
 class KafkaOffsetReader:
-    """Looks up the partitions of a subscription and their offsets.
+    """A reader of a subscription's partitions and their offsets.
 
     Runs on: driver; every method blocks, for at most the connection's `api_timeout_ms` for each attempt. After a first
     successful look-up it waits for the end of an outage, for at most `outage_timeout_ms`.
 
     Args:
-        connection: how to reach the brokers.
+        connection: the way to the brokers.
         subscription: the topics or partitions to read.
         isolation_level: decides what "latest" means: the high watermark, or the last stable offset.
         attempts: the total number of attempts of a look-up (`fetchOffset.numRetries`, which counts attempts).

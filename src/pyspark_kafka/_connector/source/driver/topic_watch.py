@@ -70,7 +70,7 @@ class TopicWatch:
         )
 
     def restart(self, topics: Iterable[str], topic_ids: Mapping[str, str], end: str) -> None:
-        """Note that the micro-batch that ends at `end` reads `topics` from their beginning, before any task reads.
+        """Record before any task reads that the micro-batch up to `end` reads `topics` from their beginning.
 
         The end identifies the micro-batch, so that a repeated plan after a crash reads the same records.
         """

@@ -104,7 +104,7 @@ class KafkaPartitionReader(PartitionReader):
                         return
 
     def _close_ranges(self, client: KafkaClient, offset_ranges: tuple[OffsetRange, ...]) -> tuple[OffsetRange, ...]:
-        """Look up open ends, which only a single range has; a deleted topic leaves no range if loss is tolerated."""
+        """Resolve open ends, which only a single range has; a deleted topic leaves no range if loss is tolerated."""
         if self._open_ends is None:
             return offset_ranges
         (planned,) = offset_ranges
@@ -152,7 +152,7 @@ class KafkaPartitionReader(PartitionReader):
 def close_range(
     client: KafkaClient, planned: OffsetRange, open_ends: OpenEnds, isolation_level: IsolationLevel
 ) -> OffsetRange:
-    """Look up the open ends of a range as they are now.
+    """Resolve the open ends of a range as they are now.
 
     Runs on: executor, when a task starts; one request for each needed end, mostly one request in total.
 

@@ -79,7 +79,7 @@ class StandInHandler(logging.Handler):
             self.handleError(record)
 
     def _is_taken(self, name: str) -> bool:
-        """Tell whether a line has another handler; of several of this class the nearest one to the line writes it."""
+        """Return whether a line has another handler; of several of this class the nearest one to the line writes it."""
         nearest: StandInHandler | None = None
         logger: logging.Logger | None = logging.getLogger(name)
         while logger is not None:

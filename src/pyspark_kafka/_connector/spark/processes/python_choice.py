@@ -1,4 +1,4 @@
-"""Which Python Spark starts its processes with, and whether this package is installed in it.
+"""The Python that Spark starts its processes with, and whether this package is installed in it.
 
 Spark looks for Python data sources in that Python. If it lacks this package, Spark reports `DATA_SOURCE_NOT_FOUND` and
 names no Python; the functions here do. Nothing here imports PySpark, so that programs without a session can ask.

@@ -1,4 +1,4 @@
-"""Which PySpark is here, found out without importing it: an old one cannot import what the adapters need."""
+"""The installed PySpark version, found without an import: an old PySpark lacks names that the adapters import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this process was started to run."""
+"""The program of this process."""
 
 from __future__ import annotations
 

@@ -141,11 +141,11 @@ def encode_udf(
 
 @dataclass(frozen=True, slots=True)
 class ArrayDecoding:
-    """What `decode_udf` does to the arrays of a task. Pickles.
+    """The decoder of `decode_udf` for a task's arrays. Pickles.
 
     Attributes:
-        plan: what the values are.
-        on_bad: the handling of values that cannot be read.
+        plan: the format of the values.
+        on_bad: the handling of unreadable values.
         is_key: whether they are keys.
     """
 
@@ -193,10 +193,10 @@ class ArrayDecoding:
 
 @dataclass(frozen=True, slots=True)
 class ArrayEncoding:
-    """What `encode_udf` does to the arrays of a task. Pickles.
+    """The encoder of `encode_udf` for a task's arrays. Pickles.
 
     Attributes:
-        plan: what the values become.
+        plan: the format of the values.
     """
 
     plan: ValuePlan

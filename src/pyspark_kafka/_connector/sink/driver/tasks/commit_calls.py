@@ -1,4 +1,4 @@
-"""What the commit of tasks' transactions asks of brokers."""
+"""The requests to brokers that commit tasks' transactions."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
             )
 
     def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool | None]:
-        """See `TaskCommitCalls`. What coordinators have forgotten is looked up in the log."""
+        """See `TaskCommitCalls`. Outcomes that coordinators have forgotten are looked up in the log."""
 
         def commit(client: KafkaClient, task: TaskTransaction) -> bool | None:
             owner = TransactionalId(client, task.transaction.name, self._timeout_ms)

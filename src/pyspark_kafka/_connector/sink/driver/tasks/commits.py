@@ -37,11 +37,11 @@ _MAX_ATTEMPTS = 5
 
 
 class TaskCommitCalls(ABC):
-    """What is asked of brokers. Runs on: driver; one thread; every method blocks, with a deadline."""
+    """The requests to brokers. Runs on: driver; one thread; every method blocks, with a deadline."""
 
     @abstractmethod
     def fence(self) -> OpenTransaction:
-        """Take the sink's transactional id over: nobody decides any more who has planned before."""
+        """Take the sink's transactional id over: an earlier planner can no longer decide."""
 
     @abstractmethod
     def renew(self, transaction: OpenTransaction) -> OpenTransaction:
@@ -92,7 +92,7 @@ class TaskCommitCalls(ABC):
 
     @abstractmethod
     def abort_tasks(self, names: Sequence[str]) -> None:
-        """Take transactional ids over: what is open under them is aborted, and who used them can write no more."""
+        """Take transactional ids over: open transactions are aborted, and former owners can write no more."""
 
     @abstractmethod
     def now_ms(self) -> int:
@@ -127,7 +127,7 @@ class TaskCommits:
         self._timeout_ms = timeout_ms
 
     def plan(self, ours: CommitMarker) -> Planning:
-        """Take over, finish what is decided, and abort what tasks of others have left open.
+        """Take over, finish decided transactions, and abort open transactions that other drivers' tasks have left.
 
         Args:
             ours: of the newest micro-batch in the checkpoint.
@@ -198,13 +198,13 @@ class TaskCommits:
         return MarkerFinding.NOT_COMMITTED
 
     def resolve(self, found: CommitMarker) -> bool:
-        """Note that the lost part of a micro-batch is dealt with, so that its query continues with the next one.
+        """Record that the lost part of a micro-batch is dealt with, so that its query continues with the next one.
 
         Args:
             found: the newest marker, whose decision names the lost part.
 
         Returns:
-            False if that is the newest one no longer: nothing is noted.
+            False if that is no longer the newest marker: nothing is recorded.
         """
         transaction = self._calls.fence()
         newest = self._calls.read()

@@ -64,7 +64,7 @@ class FinishedBatches:
         return cls(group, files if has_logs else None, options.source_index)
 
     def note_start(self, start: Mapping[TopicPartition, int], begin: Mapping[TopicPartition, int] | None) -> None:
-        """Note the start of a batch: it is the end of a finished batch, unless the query begins there.
+        """Record the start of a batch: it is the end of a finished batch, unless the query begins there.
 
         Args:
             start: next offset to read by partition.
@@ -76,7 +76,7 @@ class FinishedBatches:
         self._group.note(start)
 
     def note(self, end: Mapping[TopicPartition, int]) -> None:
-        """Note the end of a finished batch."""
+        """Record the end of a finished batch."""
         if self._group is not None:
             self._group.note(end)
 

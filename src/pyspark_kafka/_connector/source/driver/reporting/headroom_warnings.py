@@ -92,7 +92,7 @@ class HeadroomWarnings:
         return None if options.warn_headroom_ms is None else cls(options.connection, options.warn_headroom_ms)
 
     def note(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Note the position of the stream.
+        """Record the position of the stream.
 
         Args:
             positions: next offset to read by partition; not changed afterwards.
@@ -104,7 +104,7 @@ class HeadroomWarnings:
         self._thread.close()
 
     def look(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Ask the brokers for the headroom, and warn. Blocks."""
+        """Fetch the headroom from the brokers, and warn. Blocks."""
         try:
             with borrow_client(self._connection) as client:
                 short = self._find_short(client, positions, client.deadline())
