@@ -1,4 +1,4 @@
-"""What the steps of one check share: the settings, the time, and what earlier steps have learned."""
+"""The context of one check: the settings, the time, and the results of earlier steps."""
 
 from __future__ import annotations
 

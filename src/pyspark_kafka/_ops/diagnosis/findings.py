@@ -1,4 +1,4 @@
-"""What a diagnosis finds, as values: one line each, with its remedy. Pure: no sockets, no clock."""
+"""The findings of a diagnosis, as values: one line each, with its remedy. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCHEMA_VERSION = 1
 
 
 class FindingStatus(Enum):
-    """How one line of a diagnosis ends."""
+    """The status of one line of a diagnosis."""
 
     OK = "ok"
     WARNING = "warning"

@@ -1,4 +1,4 @@
-"""What a task finds on its executor. The first function needs nothing but Python there, the second this package."""
+"""The checks of a task on its executor. The first function needs only Python there, the second this package."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """What a task is to find out.
+    """The settings of a task's checks.
 
     Attributes:
-        settings: the options; None if they are not valid: then no broker is asked.
+        settings: the options; None if they are not valid: then no request is sent.
         timeout_ms: for all steps.
         step_ms: for one step.
         driver: host, port and key of the driver; None if it cannot listen.

@@ -26,9 +26,9 @@ _GRACE_S = 0.3
 def ask_all(
     keys: Iterable[_Key], question: Callable[[_Key], _Value], deadline: Deadline, *, foreign: bool = False
 ) -> dict[_Key, _Value | BaseException]:
-    """Ask a question about each key, each in a thread of its own.
+    """Call a question for each key, each in its own thread.
 
-    The resolver of the system knows no deadline, so a question may outlast this call: its thread is then left behind,
+    The system's resolver has no deadline, so a question may outlast this call: its thread is then left behind,
     and ends with its question, or with the process.
 
     Args:

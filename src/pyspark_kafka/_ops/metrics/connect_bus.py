@@ -123,7 +123,7 @@ def _run_in_daemon(
 
 
 def _end_events(session: Any) -> None:
-    """Ask the server for no more events: it sends its pending events, and then the end."""
+    """Cancel the server's events: it sends its pending events, and then the end."""
     # Needs gRPC, which classic Spark runs without.
     from pyspark.sql.connect import proto  # noqa: PLC0415
 

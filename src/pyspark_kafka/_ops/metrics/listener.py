@@ -37,7 +37,7 @@ _LOG = logging.getLogger("pyspark_kafka.metrics")
 
 
 class _TextListener(JStreamingQueryListener):
-    """Takes a report of classic Spark as one text, as Spark Connect sends it.
+    """A listener that gets classic Spark's reports as one text each, as Spark Connect sends them.
 
     PySpark's own fetches each value of a report from the JVM in a call of its own, more than a hundred of them, and the
     next micro-batch waits for the processors in the meantime.
@@ -78,7 +78,7 @@ class MetricsListener(StreamingQueryListener):
         self._take_in(session)
 
     def _take_in(self, session: SparkSession) -> None:
-        """Note the queries that run already, of which no start is heard."""
+        """Record the queries that run already, whose start is not reported."""
         try:
             for query in session.streams.active:
                 self._store.start(str(query.id), str(query.runId), query.name, "", by=self)
@@ -130,7 +130,7 @@ class MetricsListener(StreamingQueryListener):
         return self._jlistenerobj
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Note that a query runs, whatever it reads: one may fail in its first micro-batch."""
+        """Record that a query runs, whatever it reads: one may fail in its first micro-batch."""
         try:
             if not self._stopped:
                 self._store.start(str(event.id), str(event.runId), event.name, event.timestamp, by=self)
@@ -154,7 +154,7 @@ class MetricsListener(StreamingQueryListener):
             _LOG.warning("A progress event of a streaming query cannot be read; it is ignored.", exc_info=True)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Note that the query has looked and found nothing to do; Spark says so every 10 s."""
+        """Record that an idle query still runs; Spark reports this every 10 s."""
         try:
             if not self._stopped:
                 self._store.touch(str(event.id), str(event.runId), by=self)

@@ -46,7 +46,7 @@ class MetricsStore:
         self._by: dict[str, weakref.ref[Hears]] = {}
 
     def put(self, metrics: QueryMetrics, by: Hears | None = None) -> None:
-        """Take newer figures of a query.
+        """Store newer figures of a query.
 
         Args:
             metrics: the figures.
@@ -57,11 +57,11 @@ class MetricsStore:
             self._keep(metrics, by)
 
     def start(self, query_id: str, run_id: str, name: str | None, timestamp: str, by: Hears | None = None) -> None:
-        """Take in a run that has no figures yet: before its first micro-batch nobody knows what it reads.
+        """Record a run without figures: before its first micro-batch its sources are unknown.
 
         Args:
             query_id: the query.
-            run_id: its run; nothing happens if something was heard of it already.
+            run_id: its run; nothing happens if the run is already known.
             name: of the query.
             timestamp: when it was started.
             by: as in `put`.
@@ -94,7 +94,7 @@ class MetricsStore:
                     self._ended_first.popitem(last=False)
 
     def touch(self, query_id: str, run_id: str, by: Hears | None = None) -> None:
-        """Note that a run is alive without a micro-batch; `by` as in `put`."""
+        """Record that a run is alive without a micro-batch; `by` as in `put`."""
         with self._lock:
             known = self._by_id.get(query_id)
             if known is not None and known.run_id == run_id:

@@ -1,4 +1,4 @@
-"""What a query has done since this process first heard of it: sums that only grow. Pure."""
+"""The totals of a query since its first report to this process: sums that only grow. Pure."""
 
 from __future__ import annotations
 

@@ -39,11 +39,11 @@ def now() -> float:
 
 @dataclass(frozen=True, slots=True)
 class SourceMetrics:
-    """How far one Kafka source of a query is behind, after a micro-batch.
+    """The lag of one Kafka source of a query, after a micro-batch.
 
     Attributes:
         index: the place of the source among all sources of the query, from 0, as in Spark's progress.
-        topics: the topics that it reads, by name.
+        topics: the names of its topics.
         num_input_rows: records that the micro-batch read from it.
         min_offsets_behind_latest: offsets between the end of the micro-batch and the end of the log that the trigger
             saw at its start, of the partition with the fewest; None if that is not known, as with PySpark 4.0 and 4.1.

@@ -1,4 +1,4 @@
-"""How a check is shown: a line for each finding, its remedy below it, and what is being checked now."""
+"""The output of a check: a line for each finding, its remedy below it, and the current step."""
 
 from __future__ import annotations
 

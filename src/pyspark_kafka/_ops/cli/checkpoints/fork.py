@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ForkArguments:
-    """What both commands are asked for.
+    """The arguments that `fork` and `rewind` share.
 
     Attributes:
         at, batch, offsets: the place; one of them.
         drop_state: whether a state may be dropped.
         apply: whether files are written.
-        as_json: how to print.
+        as_json: whether to print JSON.
         connection: the arguments of `connection_of`.
     """
 

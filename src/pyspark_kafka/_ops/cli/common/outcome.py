@@ -1,4 +1,4 @@
-"""How a command ends: its exit status, and the sentence of an error."""
+"""The end of a command: its exit status, and the sentence of an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError, 
 
 
 class ExitStatus(IntEnum):
-    """What a command tells the program that called it."""
+    """The exit status that a command returns to its caller."""
 
     WELL = 0
     # What was asked for was found, and is not as it should be: a threshold is exceeded, a check failed.

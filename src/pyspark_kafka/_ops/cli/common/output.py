@@ -1,4 +1,4 @@
-"""What a command prints: sentences, JSON, and rows: a table on a terminal, aligned lines elsewhere."""
+"""The output of commands: sentences, JSON, and rows: a table on a terminal, aligned lines elsewhere."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What is allowed, for each partition; None: anything.
+    """The limits for each partition; None: no limit.
 
     Attributes:
         max_records: records behind.

@@ -39,7 +39,7 @@ class History:
         self.values: dict[str, deque[float]] = {}
 
     def add(self, report: LagReport) -> None:
-        """Note one more look; rows that are gone are forgotten."""
+        """Record one more measurement; rows that are gone are forgotten."""
         by_partition = self._every or len(report) <= FEW_PARTITIONS
         rows: Sequence[PartitionLag | TopicLag] = report.partitions if by_partition else report.topics()
         kept = self.values

@@ -1,4 +1,4 @@
-"""How a record is shown: as a line, and as an object of JSON. Pure."""
+"""The text of a record: a line, or a JSON object. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How transactions are shown: as rows, as JSON, as words. Pure, except that the rows are printed."""
+"""The text of transactions: rows, JSON, or words. Pure, except that the rows are printed."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MAX_SKEW_MS = 5_000
 
 
 def judge_cluster(context: Context) -> Iterator[Finding]:
-    """Ask for the members of the cluster, and for the versions of requests of the broker that responds."""
+    """Fetch the cluster's members, and the request versions of the broker that responds."""
     client = context.client
     found = client.fetch_metadata((), context.step())
     context.metadata = found
@@ -137,7 +137,7 @@ def _unreachable(context: Context, node: BrokerNode, error: BaseException) -> Fi
 
 
 def _judge_address(context: Context, node: BrokerNode) -> Finding | None:
-    """Look at what the listener behind an advertised address speaks; None if that is not what is wrong."""
+    """Judge protocol and login of the listener behind an advertised address; None if neither is at fault."""
     options, server = context.settings.connection, (node.host, node.port)
     try:
         listener = probe_listener(*server, options, context.step())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def judge_options(settings: Settings | None, refused: OptionError | None) -> Iterator[Finding]:
-    """Say what the options are for, or each thing that is wrong with them."""
+    """Yield a finding for each fault in the options, or one for valid options."""
     if refused is not None:
         option = refused.parameters.get("options", "")
         for message, hint in refused.problems or ((refused.message, refused.hint),):

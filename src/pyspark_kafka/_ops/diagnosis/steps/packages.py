@@ -182,7 +182,7 @@ def _installed(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def judge_extras(connection: ConnectionOptions) -> Iterator[Finding]:
-    """Say which packages the options need that this process does not have."""
+    """Yield a finding for each package that the options need and this process lacks."""
     for extra in extras_of(connection):
         if importlib.util.find_spec(extra.module) is None:
             yield Finding(

@@ -71,7 +71,7 @@ def _wanted(
 
 
 def judge_registry(context: Context) -> Iterator[Finding]:
-    """Ask each registry for the subjects of the options; for none that exists, if they name none."""
+    """Look up the options' subjects in each registry; if they name none, a subject that does not exist."""
     for wanted in wanted_subjects(context.settings):
         timeout_ms = int(min(wanted.registry.timeout_ms, context.step().remaining_s() * 1000))
         registry = replace(wanted.registry, timeout_ms=max(1, timeout_ms))

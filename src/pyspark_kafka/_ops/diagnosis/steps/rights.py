@@ -158,7 +158,7 @@ def _transactions(context: Context) -> Iterator[Feature]:
 
 @contextmanager
 def _told(feature: Feature) -> Iterator[None]:
-    """Note a question that fails: services and gateways leave requests out, and other features can still be checked."""
+    """Record a failed question: services and gateways leave requests out, and other features can still be checked."""
     try:
         yield
     except ConnectorError as error:

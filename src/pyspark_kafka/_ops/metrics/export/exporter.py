@@ -98,15 +98,15 @@ _STARTED_S = time.time()
 
 
 class Exporter:
-    """What is shown of the queries of this process, and of the process itself.
+    """The exported metrics of this process and its queries.
 
     Runs on: driver, or the client of Spark Connect; any thread, also beside queries. Waits for nobody.
 
     Args:
-        max_partitions: how many partitions have a series of their own; at least 0.
+        max_partitions: the maximum of partitions with their own series; at least 0.
         store: has the figures of the queries.
         counted: the counters of the process.
-        connection: options of the cluster; with them its brokers are asked for lag and headroom, after `start`.
+        connection: options of the cluster; with them lag and headroom are fetched from its brokers, after `start`.
 
     Raises:
         OptionError: `max_partitions` is negative, or the options are not valid.
@@ -137,7 +137,7 @@ class Exporter:
             self._poller.start()
 
     def stop(self) -> None:
-        """Ask them no more. Safe to repeat."""
+        """Send no more requests. Safe to repeat."""
         if self._poller is not None:
             self._poller.stop()
 

@@ -1,4 +1,4 @@
-"""Asks brokers at intervals how far queries are behind, and how long their next records stay, in a thread."""
+"""A thread that fetches the lag and the headroom of queries from brokers at intervals."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ _Row = tuple[tuple[str, ...], float]
 
 
 class LagPoller:
-    """Asks the brokers at intervals where the logs of the queries' topics begin and end, and when they delete records.
+    """A poller that fetches log bounds and retention limits of the queries' topics from the brokers at intervals.
 
-    What was found is kept until the next look; if that fails, nothing is known, and a line of the log says so.
+    The results are kept until the next poll; if it fails, nothing is known, and a log line says so.
 
-    Runs on: driver, or the client of Spark Connect; a daemon thread between `start` and `stop`. A look asks each broker
-    a few times and waits at most 15 s for each source; it delays neither queries nor scrapes.
+    Runs on: driver, or the client of Spark Connect; a daemon thread between `start` and `stop`. A poll sends a few
+    requests to each broker and waits at most 15 s for each source; it delays neither queries nor scrapes.
 
     Args:
         connection: options of the cluster, as Spark takes them.
         store: has the positions of the queries.
-        max_partitions: how many partitions are shown: those with the least headroom, and the oldest records.
-        interval_s: seconds between two looks.
+        max_partitions: the maximum of exported partitions: those with the least headroom, and the oldest records.
+        interval_s: seconds between two polls.
         measure: returns a report about positions; tests pass their own.
 
     Raises:
@@ -98,11 +98,11 @@ class LagPoller:
         self._loop = BackgroundLoop("pyspark-kafka-lag", self._look_if_due, self._turn_s)
 
     def start(self) -> None:
-        """Look now, and then at intervals."""
+        """Poll now, and then at intervals."""
         self._loop.start()
 
     def stop(self) -> None:
-        """Look no more. Safe to repeat; waits for a look that is not over."""
+        """Stop polling. Safe to repeat; waits for an unfinished poll."""
         self._loop.end(_STOP_S)
 
     def families(self) -> list[Family]:
@@ -118,7 +118,7 @@ class LagPoller:
         return self._behind
 
     def look(self) -> None:
-        """Ask the brokers once. Raises nothing."""
+        """Poll the brokers once. Raises nothing."""
         headroom: list[_Row] = []
         ages: list[_Row] = []
         behind: dict[tuple[str, int], dict[TopicPartition, int]] = {}

@@ -1,4 +1,4 @@
-"""Looks up what is needed to tell how far positions are behind, and computes it."""
+"""Measurement of lag: the requests to brokers, and the computation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def measure_lag(
     isolation_level: IsolationLevel,
     times: bool = True,
 ) -> LagReport:
-    """Look at the logs, and return how far the positions are behind.
+    """Fetch the log bounds, and return the lag of positions.
 
     Runs on: driver and executor; blocks. A broker that is silent is waited for once, and only its partitions are not
     known then.

@@ -28,21 +28,21 @@ _RATE_HOLDS_MS, _RATE_HOLDS_BATCHES = 60_000, 3
 
 @dataclass(frozen=True, slots=True)
 class LagPositions:
-    """Whose positions, and where they are.
+    """The positions of a reader, and its name.
 
     Attributes:
         origin: in words, such as `consumer group 'orders'`.
         partitions: the next offset to read, by partition.
         errors: why a position is not known, by partition.
-        topic_ids: the ids of the topics that were read, by name; none if nobody has kept them.
+        topic_ids: the ids of the topics that were read, by name; none if they were not kept.
         reached_at_ms: when the positions were reached, in ms since 1970-01-01 UTC; None if that is not known.
         consumed_per_s: records read per second of late, by partition; none if that is not known.
-        consumed_until_ms: until when that says something, in ms since 1970-01-01 UTC: later, the query has paused or
-            ended. None: at any time.
+        consumed_until_ms: the end of that rate's validity, in ms since 1970-01-01 UTC: later, the query has paused or
+            ended. None: it is always valid.
         lanes_group: the consumer group in which an exactly-once continuous query commits its positions, ahead of its
             checkpoint; None for other queries.
-        lanes_partitions: the partitions of which that group has positions.
-        missing: what could not be found out about all of them, and why; sentences.
+        lanes_partitions: the partitions with positions in that group.
+        missing: the missing information about all positions, and the reason; sentences.
     """
 
     origin: str

@@ -89,7 +89,7 @@ class LastRecords:
         return windows
 
     def take(self, window: OffsetRange, found: Iterable[tuple[int, int]]) -> None:
-        """Note the offsets and times (ms) of the records of a window that are shown, in ascending order of offsets."""
+        """Record offsets and times (ms) of a window's shown records, in ascending order of offsets."""
         where = window.topic_partition
         for offset, time_ms in reversed(list(found)):
             earliest = min(time_ms, self._earliest_behind.get(where, time_ms))

@@ -117,7 +117,7 @@ class TailReader:
         self._fetcher.add(offset_range, self._topic_ids.get(where.topic))
 
     def know_topic(self, topic: str, topic_id: str) -> None:
-        """Note the id of a topic, for ranges that are added from now on."""
+        """Record the id of a topic, for later ranges."""
         self._topic_ids[topic] = topic_id
 
     def poll(self, timeout_ms: float) -> Iterator[tuple[TopicPartition, TailPiece]]:

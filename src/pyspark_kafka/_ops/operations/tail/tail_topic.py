@@ -213,7 +213,7 @@ class Tail:
         return last.starts()
 
     def _past_hole(self, window: OffsetRange, hole: EndedPartition) -> tuple[int, deque[tuple[int, int]] | None]:
-        """Look for records after an offset that cannot be read, in a few reads of ever less of the window.
+        """Find records after an unreadable offset, in a few reads of ever less of the window.
 
         Returns:
             The first offset after the hole that was read, and the positions from there; or the end, and None.

@@ -51,7 +51,7 @@ class LogBounds:
 def fetch_log_bounds(
     connection: ConnectionOptions, partitions: Collection[TopicPartition], timestamp_ms: int | None = None
 ) -> LogBounds:
-    """Ask the brokers about partitions: a few requests to each leader, for any number of partitions.
+    """Fetch the log bounds of partitions: a few requests to each leader, for any number of partitions.
 
     Runs on: any program; blocks, at most `api_timeout_ms` for each look-up.
 

@@ -1,4 +1,4 @@
-"""Asks the brokers about the names in a checkpoint; a failed request is noted, and the others are sent."""
+"""A snapshot of the cluster for the names in a checkpoint; a failed request is recorded, and the others are sent."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ClusterSnapshot:
 def ask_cluster(
     client: KafkaClient, expected: Expectation, commit_topic: str, report: Callable[[str], object] = str
 ) -> ClusterSnapshot:
-    """Ask the brokers about the names in a checkpoint.
+    """Fetch everything about the names in a checkpoint from the brokers.
 
     Runs on: any program; blocks, for each request at most `api_timeout_ms`. Changes nothing.
 

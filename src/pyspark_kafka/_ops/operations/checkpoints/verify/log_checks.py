@@ -271,7 +271,7 @@ class LogChecks:
             self._judge.attempt(name, severity, partial(self._history.commit, batch_id), advice)
 
     def _check_still(self) -> None:
-        """Note if the checkpoint was written to since it was listed."""
+        """Record a finding if the checkpoint was written to since it was listed."""
         names = self._judge.attempt(OFFSETS, None, lambda: self._checkpoint.files.scan(OFFSETS))
         if names is not None and batch_numbers(names) != self._history.begun:
             self._findings.add(
