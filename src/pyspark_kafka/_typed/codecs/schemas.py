@@ -50,7 +50,7 @@ class UnknownSchemaError(LookupError):
     """No schema has the id, or it does not fit the reader schema; the text names the reason."""
 
     def __init__(self, message: str, reason: Reason = Reason.SCHEMA_ID_NOT_FOUND) -> None:
-        """Take the reason, as the end of a sentence."""
+        """Set the reason, as the end of a sentence."""
         super().__init__(message)
         self.reason = reason
 

@@ -1,4 +1,4 @@
-"""What stands before a value: the id of the schema that it was written with.
+"""The wire formats: the writer schema's id before a value.
 
 The bytes do not show which wire format a topic has, as five zeros may begin a value of each kind: users set it.
 """

@@ -1,4 +1,4 @@
-"""What a registry answered, checked: nothing of it is believed to have the form that its documentation says.
+"""Checked responses of registries: no response is trusted to have its documented form.
 
 Pure: no sockets, no clock.
 """

@@ -1,4 +1,4 @@
-"""When a registry that was away is asked again."""
+"""The pauses after an outage of a registry."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MAX_ASKED_S = 60.0
 
 
 class RegistryBackoff:
-    """How long this process waits before it asks a registry again that was away. Safe to use from threads.
+    """The pause of this process before it retries an unreachable registry. Safe to use from threads.
 
-    The waits double from 0.1 s to 5 s, and half of each is by chance: the tasks of a cluster do not come at once.
+    The pauses double from 0.1 s to 5 s, and half of each is random: the tasks of a cluster do not retry together.
 
     Args:
         clock: monotonic seconds; tests pass their own.
@@ -33,10 +33,10 @@ class RegistryBackoff:
             return max(0.0, self._not_before - self._clock())
 
     def failed(self, asked_s: float = 0.0) -> None:
-        """Note that no address of the registry answered; threads that meet the same outage count it once.
+        """Record that no address of the registry responded; threads in the same outage count it once.
 
         Args:
-            asked_s: for how long the registry asks to be left alone, as it does when it is busy; at most 60 s count.
+            asked_s: the pause that a busy registry requires; at most 60 s count.
         """
         with self._lock:
             now = self._clock()
@@ -50,7 +50,7 @@ class RegistryBackoff:
             self._not_before = max(now + pause_s, asked_until)
 
     def answered(self) -> None:
-        """Note an answer, whatever it says: a refusal is not an outage."""
+        """Record a response, whatever its status: a refusal is not an outage."""
         with self._lock:
             self._failures = 0
             self._not_before = 0.0

@@ -1,7 +1,7 @@
-"""What was asked of a registry is not asked again.
+"""A cache of a registry's schemas.
 
-A schema is never changed under its id: what was found stays, as far as there is room. That there is no schema may
-change, so it is remembered for some seconds only, so that ids which somebody made up are not a flood of questions.
+A schema never changes under its id: found schemas stay, as far as there is room. A missing schema may appear later, so
+its absence is cached for some seconds only: invented ids cause no flood of requests.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _SUBJECT_S = 5.0
 
 
 class CachedRegistry:
-    """Asks another registry once for each schema; see `codecs.schemas.SchemaRegistry`.
+    """A registry that requests each schema of another registry once; see `codecs.schemas.SchemaRegistry`.
 
-    - The schema of an id is kept for the life of the process, the least used one leaves when there is no more room.
-    - That an id is unknown is kept for 5 to 15 s, by chance, so that tasks do not ask all at once again.
+    - The schema of an id is kept for the life of the process; the least used one is removed if the cache is full.
+    - An unknown id is kept for a random 5 to 15 s, so that tasks do not all repeat their requests together.
     - The schema of a subject is kept for 5 s, and under its id as any other.
-    - Threads that ask for the same id at the same time wait for one question.
-    - Failures are not kept: the next question is asked, at the pace of the registry below.
+    - Threads that need the same id at the same time wait for one request.
+    - Failures are not kept: the next request is sent, at the pace of the registry below.
 
     Runs on: driver and executor; each method blocks as the registry below does. Safe to use from threads.
 
     Args:
-        registry: what is asked.
+        registry: the other registry.
         clock: monotonic seconds; tests pass their own.
         rng: uniform numbers in [0, 1); tests pass their own.
     """

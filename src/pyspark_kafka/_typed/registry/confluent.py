@@ -28,12 +28,12 @@ _MAX_ID = (1 << 31) - 1
 
 
 class ConfluentRegistry(SchemaRegistry):
-    """Asks a registry with Confluent's API; see `codecs.schemas.SchemaRegistry`.
+    """A registry with Confluent's API; see `codecs.schemas.SchemaRegistry`.
 
     Runs on: driver and executor; each method blocks, `timeout_ms` at most. Safe to use from threads.
 
     Args:
-        options: the addresses, how to log in, and the time for a question.
+        options: the addresses, the login, and the time for a request.
     """
 
     def __init__(self, options: RegistryOptions) -> None:
@@ -167,6 +167,6 @@ def _schema_by_guid(client: Any, guid: str) -> Any:
 
 
 def _compatibility(client: Any, subject: str, schema: RegisteredSchema, version: str) -> Any:
-    """Ask with all messages, which the client's own method leaves out."""
+    """Request all messages, which the client's own method leaves out."""
     path = f"compatibility/subjects/{quote(subject, safe='')}/versions{version}?verbose=true"
     return rest_of(client).post(path, body=client_schema(schema).to_dict())

@@ -77,14 +77,14 @@ class _NameTakenError(Exception):
 
 
 class GlueRegistry(SchemaRegistry):
-    """Asks the schema registry of AWS Glue; see `codecs.schemas.SchemaRegistry`.
+    """The schema registry of AWS Glue; see `codecs.schemas.SchemaRegistry`.
 
     Runs on: driver and executor; each method blocks. No attempt begins after `timeout_ms`; the last one may end later:
     boto3 looks for a login, connects, and waits for bytes, each of the last two for a third of `timeout_ms` at most.
     Safe to use from threads.
 
     Args:
-        options: the region, the name of the registry, and the time for a question.
+        options: the region, the registry's name, and the time for a request.
         client: of boto3; None: one is built when it is needed. Tests pass their own.
     """
 

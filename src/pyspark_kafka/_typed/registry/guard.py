@@ -1,7 +1,7 @@
-"""What keeps one HTTP client within a time and a size, and its login in the place where it belongs.
+"""Limits for one HTTP client: its time, its response size, and the servers that get its login.
 
-A client's own timeouts are for one piece of bytes: an answer that comes byte by byte would never end. So the sockets
-are shut when the time is over, and what comes is counted.
+A client's own timeouts are for one piece of bytes: a response that drips byte by byte would never end. So the sockets
+are shut when the time is over, and received bytes are counted.
 """
 
 from __future__ import annotations

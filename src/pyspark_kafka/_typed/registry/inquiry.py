@@ -57,10 +57,10 @@ _UNSENDABLE = "has characters that a header of HTTP cannot hold: control charact
 
 
 class RegistryAccess:
-    """What the questions to one registry have in common in this process.
+    """The state that all requests to one registry share in this process.
 
     Args:
-        options: the addresses, how to log in, and the time for a question.
+        options: the addresses, the login, and the time for a request.
     """
 
     def __init__(self, options: RegistryOptions) -> None:

@@ -1,4 +1,4 @@
-"""What the keys and values of a read are, planned once: the plan is plain data that tasks decode with."""
+"""The key and value formats of a read, planned once: the plan is plain data that tasks decode with."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def spread_corrupt(bad_rows: Sequence[int], made: Mapping[str, pa.Array], rows: 
 
 @dataclass(frozen=True, slots=True)
 class ReadFormats:
-    """What the keys and values of a read are. Plain data that pickles; equal plans read equally.
+    """The key and value formats of a read. Plain data that pickles; equal plans read equally.
 
     Attributes:
-        key: how keys are read; None: they are bytes.
-        value: how values are read; None: they are bytes.
-        registry: where the schemas of writers are looked up; None: nowhere.
-        mode: the handling of keys and values that cannot be read.
-        corrupt_column: the column of those, in mode PERMISSIVE.
-        include_schema_id: whether there are columns of the ids of schemas.
+        key: the format of keys; None: bytes.
+        value: the format of values; None: bytes.
+        registry: the registry of writer schemas; None: none.
+        mode: the handling of unreadable keys and values.
+        corrupt_column: the name of the corrupt column, in mode PERMISSIVE.
+        include_schema_id: whether there are columns for schema ids.
         max_corrupt_ratio: the largest part of a task's records that may be bad; 1.0: all.
     """
 

@@ -1,4 +1,4 @@
-"""What the functions for arrays and the UDFs do, planned from their arguments."""
+"""Plans of array functions and UDFs, from their arguments."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _ANY_DOCUMENT = "{}"
 
 @dataclass(frozen=True, slots=True)
 class ValuePlan:
-    """What values are, with what schemas are looked up with. Plain data that pickles.
+    """The format of values, and the registry of their schemas. Plain data that pickles.
 
     Attributes:
         column: the format and the schema.
-        registry: where schemas of writers are looked up; None: nowhere.
+        registry: the registry of writer schemas; None: none.
     """
 
     column: ColumnFormat

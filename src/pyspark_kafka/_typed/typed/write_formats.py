@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WriteFormats:
-    """What keys and values become. Plain data that pickles.
+    """The key and value formats of a write. Plain data that pickles.
 
     Attributes:
         key: the format of the keys; None: bytes as they are.
@@ -162,7 +162,7 @@ class _Side:
         return self._find_subject(self._registry)
 
     def _find_own(self, own: RegisteredSchema) -> _Found:
-        """Look for the user's schema in its subject."""
+        """Find the user's schema in its subject."""
         column = self._checked(encodable(own))
         if self._registry is None:
             return _Found(self._side, column)
@@ -184,7 +184,7 @@ class _Side:
         return _Found(self._side, column, subject, sent)
 
     def _find_subject(self, registry: SchemaRegistry) -> _Found:
-        """Take the version of the subject; make a schema where there is no subject, if it may be registered."""
+        """Find the subject's version; derive a schema if there is no subject and it may be registered."""
         subject = self._subject()
         try:
             schema = find_schema(self._side, self._options, subject, lambda: registry)

@@ -1,4 +1,4 @@
-"""Which variant of the Avro kernel runs: the compiled extensions, or the same source as Python.
+"""The active variant of the Avro kernel: the compiled extensions, or the same source as Python.
 
 `kernel` is the one in use; it is looked up at call time, so that tests can run both variants in one process.
 """

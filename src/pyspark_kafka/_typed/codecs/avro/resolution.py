@@ -1,6 +1,6 @@
-"""How values of a writer's schema become columns of a reader's schema: a tree of the kernel's steps.
+"""Resolution of a writer's schema to a reader's schema: a tree of the kernel's steps.
 
-Made once for a pair of schemas.
+Built once for a pair of schemas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many cells the items of a value in JSON have, before they are allocated. Pure."""
+"""The number of cells in a JSON value's items, before they are allocated. Pure."""
 
 from __future__ import annotations
 

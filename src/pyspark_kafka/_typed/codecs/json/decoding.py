@@ -241,7 +241,7 @@ class JsonDecoder:
 
 
 def _without_lost(column: pa.Array, values: pa.Array, skipped: int, bad: list[BadValue]) -> pa.Array:
-    """Note values with a number beyond its type, and return the column with nulls in their place."""
+    """Record values with a number beyond its type, and return the column with nulls in their place."""
 
     def text_of(row: int) -> bytes:
         text = values[row].as_py()

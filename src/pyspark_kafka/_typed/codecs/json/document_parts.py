@@ -87,7 +87,7 @@ class DocumentPart:
 
 
 class _RawParts(NamedTuple):
-    """What takes lists and objects apart, and leaves their parts as they are."""
+    """A parser that splits lists and objects, and leaves their parts as they are."""
 
     decode_list: Callable[[bytes], list[Any]]
     decode_object: Callable[[bytes], dict[str, Any]]

@@ -46,7 +46,7 @@ _RESERVED = "{}#"
 
 
 class _Letters(NamedTuple):
-    """What some letters of a pattern stand for.
+    """The meaning of some letters in a pattern.
 
     Attributes:
         name: the part of a time.
@@ -105,7 +105,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimePattern:
-    """How a time is written as text. Plain data that pickles.
+    """The text form of a time. Plain data that pickles.
 
     Attributes:
         parts: what stands after each other.

@@ -1,4 +1,4 @@
-"""Which variant of the Protobuf kernel runs: the compiled extension, or the same source as Python.
+"""The active variant of the Protobuf kernel: the compiled extension, or the same source as Python.
 
 `outline` is the one in use; it is looked up at call time, so that tests can run both variants in one process.
 """

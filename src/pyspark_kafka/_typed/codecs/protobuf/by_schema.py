@@ -191,7 +191,7 @@ def _read_file(given: RegisteredSchema) -> Any:
 
 
 class _Paths:
-    """Which message of its schema each row is."""
+    """The message path of each row within its schema."""
 
     def __init__(self, distinct: list[Path], places: Any) -> None:
         self.distinct = distinct

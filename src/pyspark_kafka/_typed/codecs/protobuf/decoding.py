@@ -136,7 +136,7 @@ class ProtobufDecoder:
 
     @staticmethod
     def _without(values: pa.Array, wrong: list[int], start: int, bad: list[BadValue]) -> pa.Array:
-        """Note bad values, and return the others, with nulls in their place."""
+        """Record bad values, and return the others, with nulls in their place."""
         bad += [BadValue(start + row, Reason.DECODE_FAILED, _NO_MESSAGE) for row in wrong]
         good = np.ones(len(values), bool)
         good[wrong] = False

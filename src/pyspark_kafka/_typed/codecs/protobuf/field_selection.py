@@ -36,7 +36,7 @@ def narrow_message(descriptor: Any, wanted: pa.DataType) -> Any:
 
 
 def _collect(descriptor: Any, wanted: pa.DataType | None, names: dict[str, set[str] | None]) -> None:
-    """Note which fields of a message, and of those in it, are wanted; None: all."""
+    """Record the wanted fields of a message and its nested messages; None: all."""
     full = descriptor.full_name
     chosen = None
     if wanted is not None and pa.types.is_struct(wanted) and not full.startswith(_GOOGLE):

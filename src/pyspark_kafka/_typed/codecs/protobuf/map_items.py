@@ -21,12 +21,11 @@ _VALUE = 2
 
 @dataclass(frozen=True, slots=True)
 class MessageMaps:
-    """Where a type has maps of messages.
+    """The places of message maps in a type.
 
     Attributes:
-        parts: what has some: of a struct the fields by their places; of a list or a map the items, by 0.
-        empty: of a map of messages, returns an array with an empty one, which is read when it is first asked for; else
-            None.
+        parts: the parts with message maps: a struct's fields by their places; the items of a list or a map, by 0.
+        empty: for a message map, returns an array with an empty message, read at the first call; else None.
     """
 
     parts: dict[int, MessageMaps]

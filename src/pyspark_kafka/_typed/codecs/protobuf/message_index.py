@@ -1,4 +1,4 @@
-"""Which message of a schema a value is: what serializers of Confluent, Apicurio and AWS Glue put before it.
+"""The message index of a value, which serializers of Confluent, Apicurio and AWS Glue put before it.
 
 Pure.
 """

@@ -1,4 +1,4 @@
-"""What values in Protobuf are before they are read: bad, to be merged, or good, and how many cells they become.
+"""Verdicts on Protobuf values before they are read: bad, to be merged, or good, and their number of cells.
 
 The library that reads leaves both members of a oneof, keeps the last part of some messages where all count, and bounds
 neither groups nor columns: a value passes here first.
@@ -43,7 +43,7 @@ def build_form_walk(descriptor: Any) -> Any:
 
 
 class Checked(NamedTuple):
-    """What was found of values: a verdict on each, whether all are good, the cells of the items of each and of all."""
+    """The results for values: a verdict on each, whether all are good, the cells of each value's items and of all."""
 
     verdicts: Any
     are_good: bool

@@ -120,7 +120,7 @@ class SchemaDocuments:
         return found
 
     def _collect(self, document: SchemaResource) -> None:
-        """Note the addresses and the anchors of a document."""
+        """Record a document's addresses and anchors."""
         if document.base:
             _note(self._by_address, document.base, (document.root, document))
         left = [(document.root, document)]
@@ -219,7 +219,7 @@ def _anchors(schema: dict[str, Any]) -> Iterator[str]:
 
 
 def _note(known: dict[Any, Any], key: Any, found: tuple[Any, SchemaResource]) -> None:
-    """Note what has a name; None if several parts have it, of which nobody knows which is meant."""
+    """Record the part with a name; None if several parts have it, because the name is then ambiguous."""
     before = known.setdefault(key, found)
     if before is not None and before[0] is not found[0] and before[0] != found[0]:
         known[key] = None

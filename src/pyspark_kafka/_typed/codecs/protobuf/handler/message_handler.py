@@ -27,10 +27,10 @@ class MessageHandler:
     """
 
     def __init__(self, plain: PlainMessage, *, writes: bool = False) -> None:
-        """Take a message.
+        """Build a handler for a message.
 
         Args:
-            plain: what ptars is given.
+            plain: the message for ptars.
             writes: whether it writes messages, not reads them.
 
         Raises:
@@ -106,12 +106,12 @@ class StructWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a part of a column is changed to before ptars writes it.
+    """The change of a part of a column before ptars writes it.
 
     Attributes:
-        parts: what is in it: of a struct the fields by their places; of a list or a map the items, by 0.
-        names: of a struct, the names that its fields have there; None: their own.
-        enum: of an enum, its names and their numbers.
+        parts: its parts: a struct's fields by their places; the items of a list or a map, by 0.
+        names: for a struct, the changed names of its fields; None: their own.
+        enum: for an enum, its names and their numbers.
     """
 
     parts: dict[int, _Change]
