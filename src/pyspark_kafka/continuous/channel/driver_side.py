@@ -130,7 +130,7 @@ class TaskConnections:
                 self._send(peer, payload)
 
     def stop_tasks(self) -> None:
-        """Tell every task to end: running tasks at once, later tasks when they connect."""
+        """Notify every task to end: running tasks immediately, later tasks when they connect."""
         with self._lock:
             self._stopping = True
         self.broadcast(Stop())

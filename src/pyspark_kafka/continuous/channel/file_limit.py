@@ -1,4 +1,4 @@
-"""How many files and connections this process may have open, and how many tasks a driver can so have."""
+"""The limit of open files and connections in this process, and of tasks that a driver can have under it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _SIGNATURE_BYTES = hashlib.sha256().digest_size
 
 @unique
 class Direction(Enum):
-    """Who speaks."""
+    """The sender of a frame."""
 
     TO_DRIVER = b"d"
     TO_TASK = b"t"
@@ -85,7 +85,7 @@ class FrameWriter:
 
 
 class FrameReader:
-    """Takes the bytes of one direction of one connection, and returns payloads.
+    """A parser from the bytes of one connection's direction to payloads.
 
     Args:
         key: of the connection.

@@ -39,7 +39,7 @@ class TaskReports:
         self._ended: dict[int, int] = {}
 
     def add(self, report: LaneReport) -> None:
-        """Take a report, and send the reports of its epoch if no other is awaited.
+        """Add a report, and send the reports of its epoch if no other is awaited.
 
         Raises:
             ValueError: it is too long for a message.

@@ -1,4 +1,4 @@
-"""When epochs end, and in which order they are committed: the state of one run, without clock, thread or socket."""
+"""The ends of epochs and the order of their commits: the state of one run, without clock, thread or socket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_OPEN = 4
 
 @dataclass(frozen=True, slots=True)
 class LaneReport:
-    """What one lane did in one epoch.
+    """The report of one lane for one epoch.
 
     Attributes:
         lane: the number of its input partition.
@@ -23,9 +23,9 @@ class LaneReport:
         metrics: the text of its `LaneMetrics`, also of other lanes of its task; empty for none.
         state: the JSON of the versions of states that the epoch has made; empty if it has changed none.
         polled: 1 if its reader was asked within the epoch and had no rows; 0 if it may have left rows where they are.
-        commit_ms: how long its commits have taken, the longest one.
-        cost: what its commits have cost the sink, the greatest one; see `SourceOffsetsWriter.commitCost`.
-        state_ms: how long the writing of state has taken, as a part of `commit_ms`.
+        commit_ms: the duration of its longest commit.
+        cost: the greatest cost of its commits to the sink; see `SourceOffsetsWriter.commitCost`.
+        state_ms: the time for writing state, as a part of `commit_ms`.
     """
 
     lane: int

@@ -1,4 +1,4 @@
-"""What a continuous query keeps in its checkpoint: Spark's logs, and the commit messages of the epoch in between.
+"""The checkpoint of a continuous query: Spark's logs, and the commit messages of the epoch in between.
 
 | File | Written | Content |
 | --- | --- | --- |
@@ -9,8 +9,8 @@
 | `continuous/versions/N` | when the sink has committed epoch N, if functions keep state | the versions of all states |
 | `commits/N` | when the sink has committed epoch N | nothing that a reader needs |
 
-A driver that dies after `offsets/N` leaves an epoch of which nobody knows whether the sink has it. The messages let the
-next driver commit it again, as it was: a sink whose `commit` is idempotent by epoch then has it once.
+A driver that dies after `offsets/N` leaves an epoch that the sink may or may not have. The messages let the next driver
+commit it again, as it was: a sink whose `commit` is idempotent by epoch then has it once.
 
 Of several drivers that write epoch N, the creator of `offsets/N` decides it: a file is created once
 (`CheckpointFiles.check_decides`). The messages of the others have names that nobody reads.

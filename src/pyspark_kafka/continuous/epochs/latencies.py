@@ -26,13 +26,13 @@ _MIDDLES = (
 
 
 class LatencyHistogram:
-    """How many rows had which latency.
+    """The number of rows by latency.
 
     Not safe for threads.
 
     Attributes:
-        rows: how many rows were counted.
-        greatest_ms: the greatest latency, as it was measured; 0 without rows.
+        rows: the number of counted rows.
+        greatest_ms: the greatest measured latency; 0 without rows.
     """
 
     __slots__ = ("_counts", "greatest_ms", "rows")

@@ -1,4 +1,4 @@
-"""How long epochs are: as the trigger says, or longer while something cannot follow. Pure: no clock, no thread."""
+"""The epoch length: the trigger's, or longer while something cannot follow. Pure: no clock, no thread."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _WHOLE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class EpochLoad:
-    """What an epoch has taken.
+    """The load of an epoch.
 
     Attributes:
-        lasted_ms: how long rows were read in it.
-        cost: of one commit of each lane, all together, in the unit of the sink's `CommitLimit`.
-        lane_commit_ms: how long the commit of a lane took: the median of the lanes that wrote.
-        driver_commit_ms: how long checkpoint and commit of the sink took the driver.
-        lane_state_ms: how long a lane wrote state within its commit: the median of the lanes that wrote.
+        lasted_ms: the time for reading rows.
+        cost: the sum over all lanes for one commit each, in the unit of the sink's `CommitLimit`.
+        lane_commit_ms: the duration of a lane's commit: the median of lanes that wrote.
+        driver_commit_ms: the driver's time for the checkpoint and the sink's commit.
+        lane_state_ms: a lane's time for writing state within its commit: the median of lanes that wrote.
     """
 
     lasted_ms: float
@@ -152,7 +152,7 @@ class EpochPace:
         }
 
     def committed(self, load: EpochLoad) -> bool:
-        """Take note of an epoch that is committed; return whether the length of epochs has changed."""
+        """Record a committed epoch; return whether the epoch length has changed."""
         before = self.interval_ms, self.lanes_ms, self.reason
         is_whole = load.lasted_ms >= _WHOLE * self.interval_ms
         self._cost, self._state_ms = load.cost, load.lane_state_ms

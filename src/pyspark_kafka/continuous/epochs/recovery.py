@@ -1,4 +1,4 @@
-"""Where a query continues: what the logs of its checkpoint say about the last epoch."""
+"""Recovery of a query: its next epoch, from the logs of its checkpoint."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UnfinishedEpoch:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Where a query continues.
+    """The next epoch of a query, and its start.
 
     Attributes:
         next_epoch: the number of the first epoch of this run.

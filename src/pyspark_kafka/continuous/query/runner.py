@@ -107,7 +107,7 @@ class QueryRunner:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask for the end: the current epoch is ended and committed. Takes no lock."""
+        """Request the end: the current epoch is ended and committed. Takes no lock."""
         self._ask(self._control.stop_asked)
 
     @property
@@ -116,7 +116,7 @@ class QueryRunner:
         return self.is_active and self._is_asked
 
     def give_up(self) -> None:
-        """Ask for the immediate end: the current epoch is aborted, and the next start reads its rows again."""
+        """Request the immediate end: the current epoch is aborted, and the next start reads its rows again."""
         self._ask(self._control.give_up, self._control.stop_asked)
 
     def _ask(self, *events: threading.Event) -> None:

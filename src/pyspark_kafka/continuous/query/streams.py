@@ -90,12 +90,12 @@ class ContinuousQueryManager:
         self._bus.remove(listener)
 
     def began(self, query: ContinuousQuery) -> None:
-        """Note the start of a query. For the engine."""
+        """Record the start of a query. For the engine."""
         with self._changed:
             self._active[query.runId] = query
 
     def ended(self, query: ContinuousQuery, failure: BaseException | None) -> None:
-        """Note the end of a query. For the engine."""
+        """Record the end of a query. For the engine."""
         with self._changed:
             self._active.pop(query.runId, None)
             self._ended = True

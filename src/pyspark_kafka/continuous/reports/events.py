@@ -21,14 +21,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class QueryNames:
-    """Who a query is, and what it reads and writes.
+    """The names of a query, its source and its sink.
 
     Attributes:
         id: stays with the checkpoint.
         run_id: of this start.
         name: given by the user; None for none.
-        source: what is read.
-        sink: what is written.
+        source: the name of the source.
+        sink: the name of the sink.
     """
 
     id: str
@@ -56,7 +56,7 @@ class QueryEvents:
         self._ids = uuid.UUID(names.id), uuid.UUID(names.run_id)
 
     def started(self) -> None:
-        """Tell that the query was started; listeners have heard it when this returns."""
+        """Notify listeners that the query was started; all have been called when this returns."""
         from pyspark.sql.streaming.listener import QueryStartedEvent  # noqa: PLC0415 - on the driver, once
 
         # PySpark 4.0 has no tags of jobs; a report without them fits each version.
@@ -65,10 +65,10 @@ class QueryEvents:
         self._bus.call(event, self._session)
 
     def progressed(self, progress: Callable[[], StreamingQueryProgress]) -> None:
-        """Tell that an epoch was committed.
+        """Notify listeners that an epoch was committed.
 
         Args:
-            progress: makes the report; called if someone listens.
+            progress: builds the report; called if there is a listener.
         """
         from pyspark.sql.streaming.listener import QueryProgressEvent  # noqa: PLC0415 - on the driver
 
@@ -76,13 +76,13 @@ class QueryEvents:
             self._bus.post(QueryProgressEvent(progress()), self._session)
 
     def idle(self) -> None:
-        """Tell that there was nothing to do."""
+        """Notify listeners that there was nothing to do."""
         from pyspark.sql.streaming.listener import QueryIdleEvent  # noqa: PLC0415 - on the driver
 
         self._bus.post(QueryIdleEvent(*self._ids, _now()), self._session)
 
     def terminated(self, failure: BaseException | None) -> None:
-        """Tell that the query has ended.
+        """Notify listeners that the query has ended.
 
         Args:
             failure: why; None if it was stopped.

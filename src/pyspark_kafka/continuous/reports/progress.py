@@ -1,4 +1,4 @@
-"""What a continuous query tells about its epochs, in the form of Spark's `StreamingQueryProgress`."""
+"""The progress reports of a continuous query, in the form of Spark's `StreamingQueryProgress`."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ class ProgressLog:
             return _progress(self._recent[-1]) if self._recent else None
 
     def begin(self, monotonic_s: float) -> None:
-        """Take note of when the first epoch of a run begins."""
+        """Record the start of a run's first epoch."""
         self._since = self._said_at = monotonic_s
 
     def set_interval(self, interval_ms: int, reason: str) -> None:
-        """Take note of how long epochs last from now on.
+        """Record the length of later epochs.
 
         Args:
-            interval_ms: the length in force.
-            reason: what needs it; empty if it is as asked.
+            interval_ms: the epoch length.
+            reason: the reason for a longer one than the trigger's; empty for none.
         """
         self._interval = interval_ms, reason
 
     def rest(self, monotonic_s: float) -> None:
-        """Take note that no lane has moved since the last epoch ended: listeners hear of it every 10 s."""
+        """Record that no lane has moved since the last epoch ended: listeners are notified every 10 s."""
         if self._said_at is not None and monotonic_s - self._said_at >= _IDLE_SECONDS:
             self._said_at = monotonic_s
             self._events.idle()

@@ -1,4 +1,4 @@
-"""What a run of a continuous query waits for, in the log and as the status of the query."""
+"""The waits of a continuous query's run, in the log and as the status of the query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How epochs reach checkpoint and sink: in which order they are written down, committed, committed again or aborted."""
+"""The path of epochs to checkpoint and sink: the order of writes, commits, repeated commits and aborts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs of a continuous query share, with one another and with the threads that hold its handle."""
+"""The context that runs of a continuous query share with one another and with the holders of its handle."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ class QueryControl:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What every run of a query shares.
+    """The context that all runs of a query share.
 
     Attributes:
         spark: the session.
         slots: of the session.
-        plan: what the query does.
+        plan: the plan of the query.
         query_id: of the query.
-        control: what is asked of the query.
+        control: the requests to the query.
         waits: the calls that wait for rows.
         commits: commits epochs.
         progress: of the query.
-        pace: how long its epochs are.
+        pace: its epoch length.
     """
 
     spark: SparkSession

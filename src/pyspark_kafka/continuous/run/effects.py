@@ -1,4 +1,4 @@
-"""What a run of a continuous query does, as data: `RunMachine` returns it, `QueryRun` performs it."""
+"""The effects of a continuous query's run, as data: `RunMachine` returns them, `QueryRun` performs them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FindEnd:
-    """Ask the source where readable rows end, for the calls that wait now."""
+    """Request the end of readable rows from the source, for the calls that wait now."""
 
 
 @dataclass(frozen=True, slots=True)

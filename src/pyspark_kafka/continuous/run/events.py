@@ -1,4 +1,4 @@
-"""What happens to a run of a continuous query, besides messages of tasks, and what is asked of it."""
+"""The events of a continuous query's run, except task messages, and the requests to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """What holders of the query's handle want: its end, also without its last epoch, or a commit of readable rows."""
+    """The requests of the handle's holders: the end, also without the last epoch, or a commit of readable rows."""
 
     stop: bool = False
     give_up: bool = False
@@ -50,7 +50,7 @@ class SourceFailed:
 
 @dataclass(frozen=True, slots=True)
 class EndFound:
-    """Where readable rows end: None if the source does not know; or the error of the source."""
+    """The end of readable rows: None if the source does not return one; or the source's error."""
 
     target: Offset | None
     error: BaseException | None = None

@@ -1,6 +1,6 @@
-"""What a run of a continuous query does next: a state machine with timers. It decides, `run.py` does.
+"""The state machine of a continuous query's run, with timers. It decides, `run.py` acts.
 
-Pure: no sockets, no clock, no Spark. It takes events, times in seconds of the monotonic clock, and what is asked of the
+Pure: no sockets, no clock, no Spark. It takes events, times in seconds of the monotonic clock, and requests to the
 query; it returns commands, which are data (`effects.py`), and changes nothing but itself.
 
 The story of one epoch, in a run with two lanes:
@@ -12,8 +12,8 @@ The story of one epoch, in a run with two lanes:
 5. `take` gets `CommitEnded`, and may return the next `CommitEpoch`.
 
 A stop, and a source or Spark that has changed, make the epoch that runs the last one. A lane or task that fails, a lost
-connection and an error of a commit fail the run. What the coordinator knows of epochs that are not committed is what
-`run.py` aborts then.
+connection and an error of a commit fail the run. `run.py` then aborts the
+coordinator's uncommitted epochs.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _IDLE_SECONDS = 0.3
 
 
 class RunState(Enum):
-    """Where a run is.
+    """The states of a run.
 
-    STARTING: Spark starts the tasks; not every lane has all that it needs to read.
+    STARTING: Spark starts the tasks; not every lane is ready to read.
     READING: every lane reads.
     STOPPING: the last epoch of this run has ended, and is not committed.
     DONE: every epoch is committed.
@@ -81,11 +81,11 @@ _OVER = tuple(state for state, ends in TRANSITIONS.items() if not ends)
 
 
 class Timer(Enum):
-    """What is due by time.
+    """The timers of a run.
 
     CHECK: to check flags, and lanes that do not end an epoch.
     SLOTS: to count Spark's slots.
-    LATE_START: to report that tasks have not started.
+    LATE_START: to report late tasks.
     IDLE_EPOCH: to end an epoch in which nothing has moved, as the sink needs.
     STOP: to give up the last epoch.
     """
@@ -191,10 +191,10 @@ class RunMachine:
         return max(0.0, due - now)
 
     def take(self, event: RunEvent, now: float) -> list[RunCommand]:
-        """Take an event, and return what to do about it, in order: nothing if the run is over.
+        """Return the effects of an event, in order: none if the run is over.
 
         Raises:
-            BaseException: the error of a commit, or of a question to the source.
+            BaseException: the error of a commit, or of a request to the source.
         """
         coordinator = self.coordinator
         if self.is_over:

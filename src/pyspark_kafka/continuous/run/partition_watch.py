@@ -60,10 +60,10 @@ class PartitionWatch:
         self._loop.wake()
 
     def close(self) -> threading.Thread | None:
-        """Ask no more; return None if no question is open, so that the source can be planned again.
+        """Send no more requests; return None if none is open, so that the source can be planned again.
 
         Returns:
-            The thread that waits for an answer after about 10 s: it must end before the source is planned.
+            The thread that still waits for a result after about 10 s: it must end before the source is planned.
         """
         self._loop.end(_END_SECONDS)
         return self._loop if self._loop.is_alive() else None

@@ -1,4 +1,4 @@
-"""What a continuous query does, as its builder hands it to the thread that runs it."""
+"""The plan of a continuous query, from its builder to the thread that runs it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RestartPauses:
-    """How long a query waits before it starts again after failures in a row: each pause is five times the one before.
+    """The pauses between a query's restarts after failures in a row: each is five times the previous one.
 
     Attributes:
         first_ms: after the first one.
@@ -35,21 +35,21 @@ class RestartPauses:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What a query does.
+    """The plan of a query.
 
     Attributes:
-        stream: what is read.
-        write: what is written.
+        stream: the source.
+        write: the sink.
         stages: the functions between.
-        tasks: how many tasks at most; None for as many as there are slots.
+        tasks: the maximum of tasks; None for the number of slots.
         interval_ms: the length of an epoch.
         host: the address that tasks connect to.
-        max_failures: failures in a row after which the query still starts again.
-        port: that the driver listens on; 0 for any.
-        available_now: whether the query ends at what was there when it started.
-        pauses: between a failure and the next start.
+        max_failures: the maximum of failures in a row after which the query restarts.
+        port: the driver's port; 0 for any.
+        available_now: whether the query ends at the rows that were available when it started.
+        pauses: the pauses between a failure and the next start.
         lost_s: after how many seconds of silence a task, or the driver, is lost.
-        schema: of the rows that are read, with which they are compared; None: they are not.
+        schema: the schema to which rows are compared; None: they are not compared.
     """
 
     stream: ContinuousStream

@@ -200,7 +200,7 @@ class QueryRun:
     def _drive(
         self, machine: RunMachine, connections: TaskConnections, slots: SlotWatch, watch: PartitionWatch
     ) -> None:
-        """Take events until the run is done or has failed."""
+        """Process events until the run is done or has failed."""
         act = partial(self._act, machine, connections, slots, watch)
         try:
             while not machine.is_over:
@@ -301,7 +301,7 @@ class QueryRun:
                     log.wait_for_lanes(command.lanes, command.epoch, command.waited)
 
     def _find_end(self) -> events.EndFound:
-        """Ask the source where readable rows end; runs on the thread of the watch."""
+        """Request the end of readable rows from the source; runs on the thread of the watch."""
         try:
             return events.EndFound(self._plan.stream.latestOffset())
         except BaseException as error:  # noqa: BLE001 - raised by the waiting calls; they would wait forever otherwise

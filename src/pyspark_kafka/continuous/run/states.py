@@ -53,7 +53,7 @@ class QueryStates:
         self._planned: frozenset[str] | None = None
 
     def open(self, next_epoch: int) -> None:
-        """Take the versions of the last committed epoch.
+        """Open the versions of the last committed epoch.
 
         Raises:
             CheckpointError: the file with the versions is malformed or cannot be read.
@@ -91,7 +91,7 @@ class QueryStates:
             raise self._schema_changed(f"its checkpoint {self._files.shown} has ({'), ('.join(found.schemas)})")
 
     def take_committed(self, found: Mapping[str, str | None]) -> None:
-        """Take the versions that lanes have committed with their positions, where the checkpoint has others.
+        """Replace the checkpoint's versions by versions that lanes have committed with their positions.
 
         Args:
             found: by key group, as `SupportsSourceOffsets.committedStates` returns them.
@@ -210,9 +210,9 @@ class QueryStates:
         return versions.with_changes(report.state for report in reports).json()
 
     def committed(self, epoch: int, text: str) -> None:
-        """Take note that an epoch is committed with these versions, and remove states that no kept epoch has.
+        """Record that an epoch is committed with these versions, and remove states that no kept epoch has.
 
-        What cannot be removed now is removed with a later epoch: this one is committed all the same.
+        Files that cannot be removed now are removed with a later epoch: this one is still committed.
 
         Raises:
             CheckpointError: the right to remove files is missing.

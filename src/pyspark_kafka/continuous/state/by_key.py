@@ -1,4 +1,4 @@
-"""What a function of `mapWithState` holds: values by key, asked for and set for many keys at a time."""
+"""The state of a `mapWithState` function: values by key, read and set for many keys at a time."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class LaneState:
             raise
 
     def point_at(self, key_group: str | None) -> None:
-        """Say to which key group the next rows belong; None if the lane has only one.
+        """Set the key group of the next rows; None if the lane has only one.
 
         Raises:
             StateError: it is not one of this lane's.
@@ -220,7 +220,7 @@ class LaneState:
         return merge((key for key in stored if key not in changed), added)
 
     def begin_epoch(self, epoch: int) -> None:
-        """Take note of the epoch to which changes belong."""
+        """Set the epoch of later changes."""
         if self._first_epoch < 0:
             self._first_epoch = epoch
         if epoch != self._epoch:

@@ -50,7 +50,7 @@ class Slot:
     opened_from: int | None = None
 
     def opened(self, chain: VersionChain) -> None:
-        """Take note of the files of the version that a run begins with."""
+        """Record the files of a run's first version."""
         self.deltas = len(chain.deltas)
         if chain.whole is not None:
             self.wholes.append(chain.whole.epoch)
@@ -69,11 +69,11 @@ class Slot:
         return changed_bytes
 
     def whole_failed(self, changed_bytes: int) -> None:
-        """Take back the size of changes if all of the state could not be written: it is due after more versions."""
+        """Restore the size of changes if the whole state could not be written: it is due after more versions."""
         self.delta_bytes += changed_bytes
 
     def whole_written(self, epoch: int, first_epoch: int) -> int | None:
-        """Take note of a whole state; return the epoch before which no file is needed any more, None for none yet.
+        """Record a whole state; return the epoch before which no file is needed any more, None for none yet.
 
         Files stay as long as a committed position or one of the last epochs of the checkpoint can name them. A
         position may be committed for an epoch that the checkpoint never gets: then the next run begins before the

@@ -55,7 +55,7 @@ class NearTimers:
         self._end: bytes | None = b""
 
     def add(self, timers: Iterable[bytes]) -> None:
-        """Take note of timers that are in the store now."""
+        """Record timers that are in the store now."""
         for timer in timers:
             if (self._end is None or timer < self._end) and timer not in self._timers:
                 self._timers.add(timer)
@@ -66,7 +66,7 @@ class NearTimers:
             self._end = self._keep(sorted(self._timers))
 
     def remove(self, timers: Iterable[bytes]) -> None:
-        """Take note of timers that are not in the store any more. Timers that nobody has set are not an error."""
+        """Record timers that are no longer in the store. Timers that were never set are not an error."""
         gone = self._timers.intersection(timers)
         self._timers -= gone
         self._bytes -= sum(map(len, gone))

@@ -73,7 +73,7 @@ class VersionFiles(VersionReader):
         return len(data)
 
     def end_whole(self, directory: str, version: StateVersion, parts: int) -> None:
-        """Note that every part of the whole state is written."""
+        """Record that every part of the whole state is written."""
         self._files.replace(_name(directory, f"{version.stem}.whole"), json.dumps({"parts": parts}).encode())
 
     def remove_before(self, directory: str, epoch: int) -> None:

@@ -21,14 +21,14 @@ MAX_COMMITTED_STATES = 32
 
 @dataclass(frozen=True, slots=True)
 class StatePlan:
-    """What the states of a run begin with; it travels with the code of the task.
+    """The first state versions of a run; it travels with the code of the task.
 
     Attributes:
         location: of the checkpoint.
-        run: tells the files of this run from the files of others.
+        run: distinguishes the files of this run from the files of others.
         key_groups: the key groups of each lane.
         heads: the text of the version to open, by directory; a state that is not here is empty.
-        ttls_ms: after how many milliseconds without an update a value is gone, for each step; 0 for never.
+        ttls_ms: the milliseconds without an update after which a value expires, for each step; 0 for never.
         fingerprint: of the columns of the states; see `CommittedHeads`.
     """
 

@@ -67,7 +67,7 @@ class Grouping:
 
     @cached_property
     def codec(self) -> RowCodec:
-        """What encodes keys of the state; in a task only, as it does not pickle."""
+        """The encoder of state keys; in a task only, because it does not pickle."""
         return RowCodec(self.key_schema)
 
 

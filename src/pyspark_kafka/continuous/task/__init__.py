@@ -1,4 +1,4 @@
-"""What runs in a Spark task of a continuous query.
+"""The code in a Spark task of a continuous query.
 
 `lane` takes one input partition from reader to writer, `stages` are the functions of the query, `run_task` holds both.
 `deferred_reports` leave when their state is written, `meter` measures how long rows take.

@@ -36,7 +36,7 @@ class LaneMeter:
         self._times = RecentTimes()
 
     def read(self, rows: int) -> None:
-        """Take note of a batch that the reader has returned."""
+        """Record a batch from the reader."""
         times = self._reader.getRowTimes() if rows else ()
         if times:
             share, left = divmod(rows, len(times))
@@ -48,7 +48,7 @@ class LaneMeter:
             self._shares = [(self._clock() * 1000, rows)]
 
     def handed_over(self) -> None:
-        """Take note that everything that was made of the batch is with the sink."""
+        """Record that the sink has all rows of the batch."""
         now = self._clock() * 1000
         self._sent.add_until(now, self._shares)
         self._times.add(self._shares)

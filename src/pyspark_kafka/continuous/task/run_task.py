@@ -31,7 +31,7 @@ _LANES_END_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """What every task of a run needs; it travels with the code of the task, through Spark.
+    """The plan for every task of a run; it travels with the code of the task, through Spark.
 
     Attributes:
         address: of the driver: host, port.
@@ -42,9 +42,9 @@ class TaskPlan:
         writers: makes the writers.
         query_id: of the query.
         first_epoch: of this run.
-        epoch_s: the length of an epoch.
+        epoch_s: the epoch length.
         lost_s: after how many seconds of silence the driver is lost.
-        state: what the states of the functions begin with; None if they have none.
+        state: the first versions of the functions' states; None without state.
     """
 
     address: tuple[str, int]
