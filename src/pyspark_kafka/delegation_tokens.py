@@ -66,17 +66,17 @@ _STOP_S = 2.0
 def obtain(
     options: Mapping[str, str], *, renewers: Sequence[str] = (), lifetime: timedelta | None = None
 ) -> DelegationToken:
-    """Ask the brokers for a token of the user that the options log in.
+    """Request a token for the options' user from the brokers.
 
-    Runs on: driver; blocks until all brokers that can be reached know the token.
+    Runs on: driver; blocks until all reachable brokers accept the token.
 
     Args:
         options: of a connection, with a password, a ticket or a client certificate.
         renewers: principals that may renew it, such as `User:bob`; its owner may.
-        lifetime: for how long it can be renewed; None takes the brokers' bound (`delegation.token.max.lifetime.ms`).
+        lifetime: the maximum time with renewals; None for the brokers' bound (`delegation.token.max.lifetime.ms`).
 
     Raises:
-        AccessError: this connection may not ask for tokens, or the brokers take none.
+        AccessError: this connection may not request tokens, or the brokers support none.
         OptionError: the options are not valid.
 
     Source: KIP-48; Java `Admin.createDelegationToken`.
