@@ -85,7 +85,7 @@ def end_plan(
     known: Collection[TopicPartition],
     ends: Mapping[TopicPartition, int],
 ) -> EndedPlan:
-    """Return the end of each partition of a plan.
+    """Return the end of each planned partition.
 
     A new partition without an end is left out, for the next query. A known partition without an end stays as it is,
     so that its position is not lost. A log that ends before the position is data loss; the position becomes that end.

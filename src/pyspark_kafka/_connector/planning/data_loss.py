@@ -28,7 +28,7 @@ class DataLossKind(str, Enum):
 
     @property
     def condition(self) -> str:
-        """The condition of an error of this kind."""
+        """The error condition of this kind."""
         return f"KAFKA_DATA_LOSS.{self.value}"
 
 

@@ -39,7 +39,7 @@ def most_behind(behind: Mapping[TopicPartition, int], count: int) -> dict[TopicP
 
 
 class OffsetsBehind(NamedTuple):
-    """The lag of the partitions of a source, in offsets.
+    """The lag of a source's partitions, in offsets.
 
     Attributes:
         min: the lag of the partition with the smallest lag.
@@ -89,7 +89,7 @@ def lag_metrics(
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The known state of the log of a partition.
+    """The known state of a partition's log.
 
     Attributes:
         start: its first offset.
@@ -116,7 +116,7 @@ class Log:
         return max(0, self.end - self.first_unread(position))
 
     def bytes_of(self, records: int) -> int | None:
-        """Return the approximate size of some of the log's records in bytes; None if the size of the log is unknown."""
+        """Return the approximate bytes of some of the log's records; None if the log size is unknown."""
         if not records:
             return 0
         return None if self.size is None else self.size * records // (self.end - self.start)

@@ -37,8 +37,8 @@ def parse_policy(configs: Mapping[str, str | None]) -> RetentionPolicy:
     """Return the policy of a topic from its configuration values, as brokers return them.
 
     Args:
-        configs: value by name, see `CONFIG_NAMES`. A name that is missing, or has a value that is not a number, counts
-            as no limit: a broker that does not know it does not delete by it.
+        configs: value by name, see `CONFIG_NAMES`. A missing name, or a value that is not a number, counts
+            as no limit: a broker without it does not delete by it.
 
     Source: Kafka `LogConfig`; negative numbers are no limit.
     """

@@ -47,7 +47,7 @@ def split_ranges(
 
 
 def _shares(ranges: Sequence[OffsetRange], wanted: int) -> list[int]:
-    """Return the number of parts of each range, so that there are about `wanted` in total."""
+    """Return the number of parts per range, so that there are about `wanted` in total."""
     total = sum(offset_range.size for offset_range in ranges)
     small = [_share(offset_range.size, total, wanted) == 1 for offset_range in ranges]
     # Whole ranges take more or less than their share of tasks; the others divide the rest.

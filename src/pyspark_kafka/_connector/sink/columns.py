@@ -102,7 +102,7 @@ def find_sink_columns(
         typed: `key`, `value` or both, which are of any type here, and must be there.
 
     Raises:
-        SchemaError: a needed column is missing or a column has a type that cannot be written; all such are named.
+        SchemaError: a needed column is missing or a column's type cannot be written; all such are named.
 
     Source: Spark `KafkaWriter.validateQuery`.
     """

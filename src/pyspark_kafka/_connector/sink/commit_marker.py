@@ -24,7 +24,7 @@ def default_sink_id(owner: str) -> str:
     """Return the transactional id of a sink for which the user has set none.
 
     Args:
-        owner: the id of the streaming query, or of the job of a batch write.
+        owner: the id of the streaming query, or of the batch write's job.
     """
     return f"{_ID_PREFIX}{owner}"
 

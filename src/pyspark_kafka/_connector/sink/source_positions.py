@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._client.client.transactions.group_positions import GroupPosition
 
-# Stands for the id of a topic where brokers do not tell it; it is the same as any.
+# The id of a topic if brokers return none; it is equal to any.
 UNKNOWN_ID = "-"
 # With a state, and without.
 _VERSION, _VERSION_WITH_STATE = "v1", "v2"

@@ -115,7 +115,7 @@ class SpoolFiles(FileLocation):
             self._remove_tree(f"{self.directory}/{name}")
 
     def remove_owner(self) -> None:
-        """Remove everything of this owner; for a batch write that has ended."""
+        """Remove everything of this owner; for an ended batch write."""
         for name in self._directories(self.directory, _BATCH):
             self._remove_tree(f"{self.directory}/{name}")
         self._remove_empty(self.directory)

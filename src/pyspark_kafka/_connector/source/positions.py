@@ -35,7 +35,7 @@ class LogsAtPositions:
         logs: by partition, one for each position.
         topic_ids: the id of each topic, by name, as text; topics for which brokers return no id are left out.
         waiting: the partitions with unread records.
-        times: the times of the records at the positions of these partitions; None if they were not asked for.
+        times: the times of the records at the positions of these partitions; None if they were not requested.
         now_ms: the time before records were read, in ms since 1970: no record that waits is younger.
     """
 
@@ -74,7 +74,7 @@ def query_positions(
         deadline: for everything.
         isolation_level: what counts as the end. With `read_committed`, the end of a log is not before a position that
             its high watermark reaches.
-        newest: whether to ask for the times of the newest records (KIP-734).
+        newest: whether to fetch the times of the newest records (KIP-734).
         times: whether to read a record at each position that is behind, for its time. Those with most records come
             first, because the bytes that are read are limited.
         now_ms: ms since 1970.
@@ -116,7 +116,7 @@ def _move_hidden_ends(
 def fetch_policies(
     client: KafkaClient, topics: Iterable[str], deadline: Deadline
 ) -> tuple[dict[str, RetentionPolicy], dict[str, ConnectorError]]:
-    """Return when brokers delete records, by topic, and why that is not known of others.
+    """Return the retention policies by topic, and the errors of the other topics.
 
     Runs on: driver and executor; blocks.
     """

@@ -92,8 +92,8 @@ def plan_columns(
         directory: the directory of the versions; None: below the option `checkpointLocation`, if it is set.
 
     Raises:
-        SchemaError: a column does not exist, is asked for twice, or has another type; or a schema cannot be used.
-        RegistryError: the registry could not be asked.
+        SchemaError: a column does not exist, is requested twice, or has another type; or a schema cannot be used.
+        RegistryError: the registry could not be reached.
         CheckpointError: the checkpoint cannot be read or written, or the version in it has another schema now.
         MissingDependencyError: a format needs a package that this machine lacks.
     """

@@ -1,4 +1,4 @@
-"""The common settings of all readers of a read. Plain data, pickled in the factory of the readers."""
+"""The settings that all readers of a read share. Plain data, pickled in the readers' factory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReadSettings:
     """The fetch and decode settings of a read's readers. Connections are opened where they are used.
 
     Attributes:
-        connection: the way to the brokers.
+        connection: the options of the cluster.
         fetch: sizes, waits and isolation of the fetch requests.
         schema: the exact Arrow schema of returned batches.
         fail_on_data_loss: whether lost records are an error, or are skipped with a warning.

@@ -54,7 +54,7 @@ STREAM_ARROW_WRITER: Any = getattr(spark_datasource, "DataSourceStreamArrowWrite
 def arrow_schema(schema: StructType | pa.Schema) -> pa.Schema:
     """Return the Arrow schema that Spark's Python worker compares the first batch with: equal types and nullability.
 
-    An engine that is not Spark, such as Sail, has Arrow's schema at once.
+    Other engines, such as Sail, have Arrow's schema already.
     """
     if isinstance(schema, pa.Schema):
         return schema
@@ -125,7 +125,7 @@ def from_spark_limit(limit: Any, default: ReadLimit | None = None) -> ReadLimit:
     """Translate the limit that Spark hands over.
 
     Args:
-        limit: the default that the source returned, or `ReadAllAvailable` if the trigger asks for everything.
+        limit: the default that the source returned, or `ReadAllAvailable` if the trigger reads everything.
         default: the source's own default. Where `limit` is what stands for it in Spark, it is returned whole:
             Spark's Python API has no composite limits and no delays.
     """
@@ -145,7 +145,7 @@ def from_spark_limit(limit: Any, default: ReadLimit | None = None) -> ReadLimit:
 
 
 def to_spark_limit(limit: ReadLimit) -> Any:
-    """Translate the limit that a source asks for; of a composite, its first part stands for the whole."""
+    """Translate a source's read limit; the first part of a composite represents the whole."""
     if isinstance(limit, CompositeReadLimit) and limit.limits:
         return to_spark_limit(limit.limits[0])
     if isinstance(limit, ReadMaxRows):

@@ -38,7 +38,7 @@ class KafkaDataSource(TableDataSource):
 
     Raises:
         OptionError: options are missing, unknown, malformed or in conflict.
-        SchemaError: the columns asked for, or to be written, do not fit.
+        SchemaError: the requested columns, or the columns to write, do not fit.
 
     Source: Spark `KafkaSourceProvider`.
     """
@@ -78,7 +78,7 @@ class KafkaDataSource(TableDataSource):
                 condition="SQL_TABLE_NOT_SUPPORTED",
                 hint="Create a view: CREATE TEMPORARY VIEW … USING pyspark_kafka OPTIONS (…). To write, use df.write.",
             )
-        # Spark does not say whether this is a batch read or a stream. An option that is wrong in one of them alone is
+        # Spark does not say whether this is a batch read or a stream. An option that is wrong in only one of them is
         # refused when the query is planned or started.
         options = parse_read_options(self.options)
         if options.typed is not None:

@@ -158,7 +158,7 @@ class KafkaSource:
 
         It is planned like a micro-batch: partitions that are only in `end` are read from their earliest offset; deleted
         partitions and partitions whose end went back are data loss. Records are read when the DataFrame is used; a
-        topic that is recreated before that is not recognized.
+        topic recreated before that is not recognized.
 
         Args:
             start: inclusive; None: the start of the first batch, which `end` may carry, else the initial offsets. With
@@ -195,7 +195,7 @@ class KafkaSource:
             for side, schema in reader_schemas(self._columns.formats).items():
                 options |= {f"{side}Subject": schema.subject, f"{side}SchemaVersion": schema.version}
         try:
-            # A Connect client asks the server for nothing before the first action, and raises only then.
+            # A Connect client sends no request before the first action, and raises only then.
             return self._spark.read.format("pyspark_kafka").options(**options).load()
         except Exception as error:
             # A class of PySpark's in some versions, the JVM's error as it is in others; the text is the same.
@@ -204,7 +204,7 @@ class KafkaSource:
             raise without_package() from None
 
     def deserializeOffset(self, text: str) -> KafkaSourceOffset:
-        """Parse an offset of a checkpoint of this connector or of Spark's connector.
+        """Parse an offset from a checkpoint of this connector or of Spark's.
 
         Raises:
             CheckpointError: the text is not an offset of a Kafka source.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-# Events that wait for a listener that is slow; the oldest are dropped, as Spark's bus drops events.
+# Pending events of a slow listener; the oldest are dropped, as Spark's bus drops events.
 _MAX_PENDING = 1_000
 _REMOVE_SECONDS = 60.0
 
@@ -65,7 +65,7 @@ class LocalListenerBus:
             self._listeners.append((weakref.ref(listener) if weakly else lambda: listener, session))
 
     def remove(self, listener: StreamingQueryListener, within_s: float = _REMOVE_SECONDS) -> None:
-        """Call a listener no more; return when it has the events that are pending, or the time is over.
+        """Call a listener no more; return when it has its pending events, or the time is over.
 
         Safe to repeat, and from the listener itself, which then does not wait.
         """

@@ -30,7 +30,7 @@ class SparkPartition(SparkInputPartition):
 def read_partition(factory: PartitionReaderFactory, partition: SparkInputPartition | None) -> Iterator[pa.RecordBatch]:
     """Drive a partition reader to its end.
 
-    Runs on: executor, in a Python worker that is reused; a generator, so that the reader is closed when Spark stops
+    Runs on: executor, in a reused Python worker; a generator, so that the reader is closed when Spark stops
     asking (a limit, a killed task) as well as at the end.
     """
     # What Spark plans itself when a batch read has no partitions; before PySpark 4.2 it is no partition at all.
@@ -75,7 +75,7 @@ class FilteringBatchReaderAdapter(DataSourceReader):
 
     A class of its own: Spark refuses any reader with a `pushFilters` where `spark.sql.python.filterPushdown.enabled`
     is off, as it is by default. So a reader has one only where the builder takes filters, and Spark's refusal then
-    names the setting that is missing.
+    names the missing setting.
 
     Runs on: driver for `pushFilters` and `partitions`; pickled with the reader factory for `read` on executors.
 

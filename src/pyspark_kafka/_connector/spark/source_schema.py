@@ -30,6 +30,6 @@ _COLUMNS = (
 
 
 def spark_source_schema(*, include_headers: bool) -> StructType:
-    """Return the schema of a read that asks for all columns."""
+    """Return the schema of a read with all columns."""
     headers = [StructField("headers", ArrayType(_HEADER))] if include_headers else []
     return StructType([*_COLUMNS, *headers])

@@ -98,7 +98,7 @@ class StreamReaderAdapter(DataSourceStreamReader, *ADMISSION_BASES):  # type: ig
         return _to_dict(self._end_after(first, from_spark_limit(limit, control.getDefaultReadLimit())))
 
     def getDefaultReadLimit(self) -> Any:
-        """Return the limit that the options ask for."""
+        """Return the limit of the options."""
         return to_spark_limit(self._control.getDefaultReadLimit())
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -138,7 +138,7 @@ class StreamReaderAdapter(DataSourceStreamReader, *ADMISSION_BASES):  # type: ig
 
 
 class StartlessStreamReader(StreamReaderAdapter):
-    """A stream reader that Spark asks for an end alone: PySpark 4.0 and 4.1.
+    """A stream reader that Spark calls for an end alone: PySpark 4.0 and 4.1.
 
     The next batch starts at the newest end. Spark passes the newest end of a checkpoint first, as an empty batch, so a
     query without one is new. Spark runs an available-now query as one batch, and has no report of the latest offset.
@@ -178,9 +178,9 @@ class StartlessStreamReader(StreamReaderAdapter):
 
 
 class RefusedStreamReader(StreamReaderAdapter):
-    """Stands for a stream reader that could not be built: the first thing that Spark asks of it raises the reason.
+    """The substitute for a stream reader that could not be built: Spark's first call raises the reason.
 
-    PySpark answers an error of `streamReader()` with an `UnboundLocalError` of its own, which would be the last line
+    PySpark replaces an error of `streamReader()` by its own `UnboundLocalError`, which would be the last line
     that the user reads.
 
     Runs on: driver; never travels to executors.

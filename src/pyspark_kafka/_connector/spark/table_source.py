@@ -275,7 +275,7 @@ class TableDataSource(DataSource):
 
 
 def _scan(builder: ScanBuilder, asked: pa.Schema) -> Scan:
-    """Return the read that has the columns that Spark asks for."""
+    """Return the read that has the columns that Spark requests."""
     from pyspark_kafka.connector import Scan
     from pyspark_kafka.connector.engine.checks import check_instance, difference
     from pyspark_kafka.errors import ContractError

@@ -49,7 +49,7 @@ class SparkMessage(SparkCommitMessage):
 def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> SparkCommitMessage:
     """Drive a data writer over the rows of one task.
 
-    Runs on: executor, in a Python worker that is reused.
+    Runs on: executor, in a reused Python worker.
     """
     with spark_step(freeze=True), closing(writer):
         try:

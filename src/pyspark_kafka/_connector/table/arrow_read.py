@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # A reader that waits for brokers leaves the processor to the others.
 _MOST_THREADS = 8
-# For each thread: one batch that waits, and one that is made.
+# For each thread: one waiting batch, and one in work.
 _BATCHES_A_THREAD = 2
 _LOOK_S = 0.1
 _FIRST_LINE_S = 2.0

@@ -49,7 +49,7 @@ class KafkaScanBuilder(SupportsPushDownRequiredColumns):
 class KafkaScan(Scan):
     """A read of the topics that the options subscribe to.
 
-    Which options are valid depends on the kind of query, so they are checked when a batch or a stream is asked for.
+    Which options are valid depends on the kind of query, so they are checked when a batch or a stream is requested.
 
     Runs on: driver; no method opens a connection to a broker. If keys or values have a format, the methods that begin
     with `to`, and `readSchema` where the query names no columns, block on the schema registry.
@@ -61,7 +61,7 @@ class KafkaScan(Scan):
 
     Raises:
         OptionError: from every method that begins with `to`: options are missing, unknown, malformed or in conflict.
-        SchemaError: from the same: a column does not exist, is asked for twice, or has another type.
+        SchemaError: from the same: a column does not exist, is requested twice, or has another type.
         RegistryError, CheckpointError, MissingDependencyError: from the same; see `plan_columns`.
 
     Source: Spark `org.apache.spark.sql.kafka010.KafkaSourceProvider.KafkaScan`.

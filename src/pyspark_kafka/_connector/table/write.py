@@ -49,7 +49,7 @@ class KafkaWrite(Write):
             conflict.
         SchemaError: from the same: a needed column is missing, or a column has a type that cannot be written, or does
             not fit its schema; or there is no such schema.
-        RegistryError: from the same: the schema registry does not answer.
+        RegistryError: from the same: the schema registry does not respond.
 
     Source: Spark `org.apache.spark.sql.kafka010.KafkaWrite`.
     """

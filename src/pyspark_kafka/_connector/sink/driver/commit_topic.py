@@ -95,7 +95,7 @@ class CommitTopic:
             # Another query was faster.
             if refused.condition != "TOPIC_ALREADY_EXISTS":
                 raise
-        # The broker that is asked next may not have heard of it yet.
+        # The next broker may not have its metadata yet.
         deadline = self._client.deadline()
         for _ in attempts(self._client.backoff(), deadline=deadline):
             if self._learn():
@@ -119,7 +119,7 @@ class CommitTopic:
             return probe_topic_rights(self._client.any_broker.connect(step), [self.name], step).get(self.name)
 
         told = self._client.retrying("Asking what this user may do", self._client.deadline(), attempt)
-        # Who sees the topic may describe it: if that is not among the rights, the broker tells none of them.
+        # Who sees the topic may describe it: without that right, the broker returns no rights at all.
         if told is None or Operation.DESCRIBE not in told:
             return
         missing = [name for name, operation in _NEEDED.items() if operation not in told]

@@ -69,7 +69,7 @@ class KafkaExactlyOnceStreamingWrite(CheckedSinkWrite):
 
     Tasks encode, and the driver publishes everything in one transaction that also holds a commit marker. The query's
     id, the number of the batch and a fingerprint of its source offsets identify a batch; all are from the checkpoint.
-    So exactly-once holds with attempts that are retried, killed, or run twice, with a driver that dies at any moment,
+    So exactly-once holds with retried, killed or repeated attempts, with a driver that dies at any moment,
     with other drivers on the same checkpoint, and with a batch that is run again with other partitions or other rows.
 
     Runs on: driver; `commit` blocks. A new one is built for every micro-batch, and one more to commit.

@@ -1,4 +1,4 @@
-"""The file in which a checkpoint keeps what is known of the transactions of a continuous query."""
+"""The checkpoint's file for the transactions of a continuous query."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LaneRecordFile:
         self._files = files
 
     def start(self) -> str | None:
-        """Return the id of the start of the query that owns the checkpoint; None if nobody says that it does."""
+        """Return the id of the query start that owns the checkpoint; None without an owner."""
         return read_owner(self._files.read(OWNER))
 
     def read(self) -> LaneRecord | None:

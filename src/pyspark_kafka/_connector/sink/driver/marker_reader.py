@@ -73,7 +73,7 @@ class MarkerReader:
     def read_since(self, key: str, query_id: str | None, offset: int) -> CommitMarker | None:
         """Return the newest marker of a key between the end that `read` saw and a record of this sink's own.
 
-        One broker has told the number of partitions and the end of the log. If it was cut off from the others, it does
+        One broker has returned the number of partitions and the log end. If it was cut off from the others, it does
         not know what was written since; the response to a write comes from all of them.
 
         Args:
@@ -120,7 +120,7 @@ class MarkerReader:
         return {sink_id: marker for sink_id, marker in newest.items() if marker is not None}
 
     def _read(self, partitions: list[TopicPartition], key: str, query_id: str | None) -> list[CommitMarker]:
-        """Return the newest committed marker of a key in each of the partitions that has one."""
+        """Return the newest committed marker of a key in each partition, if there is one."""
         if not partitions:
             return []
         firsts = list_offsets(self._client, dict.fromkeys(partitions, Earliest()))
@@ -209,7 +209,7 @@ def _newest_of(found: list[CommitMarker]) -> CommitMarker | None:
     """Return the newest of markers from several partitions.
 
     Partitions are only ever added, so the marker that was written with more of them is newer. If that is not noted, the
-    numbers of the batches of one query are compared, and otherwise the times of the drivers' clocks.
+    batch numbers of one query are compared, and otherwise the times of the drivers' clocks.
     """
     if not found:
         return None

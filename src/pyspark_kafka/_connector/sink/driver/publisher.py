@@ -123,7 +123,7 @@ class Publisher:
             CheckpointError: by the commit marker neither writing nor skipping is right; or a spool file is missing.
             DeliveryError: the brokers refused records, or did not take them in time; or another driver has taken over.
                 Nothing is visible.
-            TransactionInDoubtError: it is not known whether it is committed: nobody could be asked after the doubt.
+            TransactionInDoubtError: it is unknown whether it is committed: no broker was reachable after the doubt.
             AccessError: rights are missing.
         """
 

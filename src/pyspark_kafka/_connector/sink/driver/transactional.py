@@ -51,17 +51,17 @@ _PREFIX = "pyspark-kafka-"
 _AT_A_TIME = 8
 # An epoch ends by a message of the driver, which may be late. A transaction that lasts longer than its time is aborted.
 _EPOCHS_A_TIMEOUT = 3
-# How often a run is prepared if nobody knows whether the group has the starting positions.
+# The number of preparations if it is unknown whether the group has the starting positions.
 _MAX_ATTEMPTS = 3
-# So that nothing that the group or the coordinator knows is forgotten; less than brokers may be set to.
+# So that group and coordinator forget nothing; less than brokers may be set to.
 _IDLE_EPOCH_SECONDS = 3_600.0
-# The epoch of lanes is not the first contact with the cluster: the driver has asked it for their transactions.
+# The epoch of lanes is not the first contact with the cluster: the driver has fetched their transactions from it.
 _ANY_EPOCH = 1
 
 
 @dataclass(frozen=True)
 class KafkaTransactionWriterFactory(TransactionSettings, StreamingDataWriterFactory):
-    """Builds the writers of the lanes of one run."""
+    """A builder for the writers of one run's lanes."""
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:  # noqa: ARG002 - one a lane and run
         """Build the writer of one lane, for the whole run."""
@@ -84,7 +84,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         settings: names and times.
         columns: the positions of the sink's columns.
         query_id: of the query.
-        source: how the cluster is reached that is read.
+        source: the connection to the source's cluster.
         epoch_ms: the length of an epoch.
         schemas: of its columns, to be kept in the checkpoint once a run is prepared.
 

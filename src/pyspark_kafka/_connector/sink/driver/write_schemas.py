@@ -1,8 +1,8 @@
 """The schemas that a query writes with: planned when it starts, and the same in every micro-batch.
 
-Spark builds a writer for every micro-batch, often in another process than the one before. What a registry answered is
+Spark builds a writer for every micro-batch, often in another process than the one before. A registry's response is
 kept in the checkpoint, so that a query writes with one schema until its options or its columns are changed, and so that
-the registry is asked once, not once a micro-batch.
+the request is sent once, not once a micro-batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOG = logging.getLogger(__name__)
 
 NAME = "sink/schemas"
 _VERSION = 1
-# Of the queries of one process, by checkpoint, id of the query and fingerprint; with the time of the plan.
+# Of one process's queries, by checkpoint, query id and fingerprint; with the time of the plan.
 _PLANNED: dict[tuple[str | None, str | None, str], tuple[float, WriteFormats]] = {}
 _MAX_PLANNED = 100
 # Of a plan that no file confirms, and that all queries with the same options share, as none of them has an id.
@@ -100,7 +100,7 @@ def plan_formats(
 
     Runs on: driver, once for a batch write and once for each micro-batch; blocks on the registry and on file systems.
     In a micro-batch, that is one read of a small file of the checkpoint, and the registry only if the file does not
-    have the plan. Without a checkpoint, a process asks the registry again once a plan is older than five minutes.
+    have the plan. Without a checkpoint, a process repeats the request once a plan is older than five minutes.
 
     Args:
         options: of the write.

@@ -59,7 +59,7 @@ class KafkaDataWriter(DataWriter):
     def flushNow(self) -> None:
         """Send the gathered rows; their acknowledgements are waited for at `commit`."""
         self._is_flushed = True
-        # Also beside requests in flight: nobody knows when the next call comes that could send it.
+        # Also while requests are in flight: the time of the next call that could send it is unknown.
         self._producer.send_all(list(self._encoder.finish()))
 
     def commit(self) -> KafkaCommitMessage:

@@ -56,7 +56,7 @@ class RecordBatchEncoder:
     Args:
         options: topic, compression, sizes.
         columns: the positions of the sink's columns.
-        topics: knows the partitions of topics; asked at a topic's first row, and when a row is for a partition that
+        topics: returns the partition counts; called at a topic's first row, and when a row is for a partition that
             is not known.
         origin: the task, for identity headers; None without them.
 
@@ -137,7 +137,7 @@ class RecordBatchEncoder:
         return self._weighed_bytes >= self._gather_limit
 
     def finish(self) -> Iterable[EncodedBatch]:
-        """Return the record batches of the rows that are left, each encoded when it is taken; see `add`."""
+        """Return the record batches of remaining rows, each encoded when it is taken; see `add`."""
         if not self._gathered:
             return ()
         rows = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)

@@ -43,7 +43,7 @@ class TaskProducer:
         return self._producer().partition_count(topic, beyond=beyond)
 
     def available_partitions(self, topic: str) -> tuple[int, ...]:
-        """Return the partitions that are led, in order, if that is known; asks nobody."""
+        """Return the partitions with a leader, in order, if they are known; sends no request."""
         return self._producer().available_partitions(topic)
 
     def send(self, batch: EncodedBatch, *, at_once: bool = True) -> None:

@@ -59,7 +59,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
     Raises:
         RecordError: a row cannot be sent.
         DeliveryError: rows were not acknowledged in time, or refused; or the transaction is lost.
-        TransactionInDoubtError: nobody knows whether the epoch is committed.
+        TransactionInDoubtError: it is unknown whether the epoch is committed.
 
     Source: KIP-98, KIP-447, KIP-890.
     """
@@ -97,7 +97,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         self._states: Mapping[str, str] = {}
         self._clock = clock
         self._renewed_at = clock()
-        # Whether the brokers may know of the transaction; and whether it can be given up without asking further.
+        # Whether brokers may have the transaction; and whether it can be given up without further requests.
         self._is_open = False
         self._is_sound = True
         self._told = (0, 0)
@@ -222,7 +222,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         try:
             yield
         except RecordError:
-            # About a row; the brokers have not been asked.
+            # About a row; no request was sent.
             raise
         except BaseException:
             self._is_sound = False

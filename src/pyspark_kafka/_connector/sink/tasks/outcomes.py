@@ -36,7 +36,7 @@ def find_outcome(client: KafkaClient, task: TaskTransaction, deadline: Deadline)
 
     Args:
         client: the cluster; not used by anyone else meanwhile.
-        task: of which the coordinator knows nothing.
+        task: a transaction unknown to the coordinator.
         deadline: until when transactions of others are waited for that are open before the record.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Transactions of the tasks of a micro-batch, and the decision to commit them, as a commit marker holds it. Pure."""
+"""Task transactions of a micro-batch, and the decision to commit them, as a commit marker holds it. Pure."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class TaskTransaction:
 
 @dataclass(frozen=True, slots=True)
 class CommitDecision:
-    """That the transactions of tasks are committed, and how far that is done.
+    """The decision to commit task transactions, and its progress.
 
     Attributes:
         pool: the pool of the tasks' transactional ids; see `continue_pool`. Empty if it must not be used again.

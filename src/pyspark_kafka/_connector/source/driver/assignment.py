@@ -147,7 +147,7 @@ def _assignment_of(
     found: list[TopicPartition] = []
     topic_ids: dict[str, str] = {}
     for name, topic in metadata.topics.items():
-        # A pattern that matches an internal topic does not ask for it; a name does.
+        # A pattern that matches an internal topic does not select it; a name does.
         if (topic.is_internal and not internal) or not wanted(name):
             continue
         error = topic.error_for("Read")

@@ -57,7 +57,7 @@ _LOG = logging.getLogger(__name__)
 _MAX_BEHIND = 10
 # The time limit of one check whether partitions have changed.
 _LOOK_MS = 2_000
-# Missing partitions and other topic ids count after this number of consecutive checks: a broker that lags does not know
+# Missing partitions and other topic ids count after this number of consecutive checks: a lagging broker does not have
 # new partitions.
 _LOOKS = 3
 # After a failed check the next ones wait, for at most the second time; a warning is logged again after the third.
@@ -266,7 +266,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         lag. A failed check has no result: it is logged, and the next ones wait for up to 10 s. Blocks for at most about
         2 s.
 
-        A check asks for the topics that are read. Further matches of a pattern need a list of all topics of the
+        A check requests the source topics. Further matches of a pattern need a list of all topics of the
         cluster, which is requested as often as by Java's consumers: `metadata.max.age.ms`.
         """
         if not self._planned or self._clock() < self._look_at:
@@ -316,7 +316,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         return plan
 
     def _fetch_assignment(self, position: Mapping[TopicPartition, int]) -> Assignment:
-        """Return the subscribed partitions; if some are missing, other brokers are asked as well."""
+        """Return the subscribed partitions; if some are missing, other brokers are queried as well."""
         topics = _topics(position)
         pauses = Backoff.constant(self._options.connection.retry_backoff_ms)
         found = self._losses.without_deleted(position, lambda: self._offset_reader.fetch_assignment(topics))

@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # How many responses must call a topic unknown before it counts as unknown: a topic that was never seen, and a topic
-# that the query has read. Brokers that start know no topics yet, and during its recreation a topic is missing for a
+# that the query has read. Starting brokers have no topics yet, and during its recreation a topic is missing for a
 # moment.
 _UNKNOWN_TOPIC_LOOKS = 4
 _KNOWN_TOPIC_LOOKS = 12
@@ -43,10 +43,10 @@ class KafkaOffsetReader:
     successful look-up it waits for the end of an outage, for at most `outage_timeout_ms`.
 
     Args:
-        connection: the way to the brokers.
+        connection: the options of the cluster.
         subscription: the topics or partitions to read.
         isolation_level: decides what "latest" means: the high watermark, or the last stable offset.
-        attempts: the total number of attempts of a look-up (`fetchOffset.numRetries`, which counts attempts).
+        attempts: the total number of attempts per look-up (`fetchOffset.numRetries`, which counts attempts).
         retry_interval_ms: the pause between attempts (`fetchOffset.retryIntervalMs`).
         outage_timeout_ms: the maximum wait for the end of one outage (`outageTimeout`); 0, no wait, for batch reads.
 
@@ -71,7 +71,7 @@ class KafkaOffsetReader:
         self._retry_interval_ms = retry_interval_ms
         # The partitions whose visible ends were lower than known ones at the last look-up.
         self._hidden: frozenset[TopicPartition] = frozenset()
-        # The known partitions that were missing in all attempts of the last look-up.
+        # The known partitions missing in all attempts of the last look-up.
         self._missing: Collection[TopicPartition] = frozenset()
         self._outage_retry = OutageRetry(outage_timeout_ms, contact_of(connection.bootstrap_servers))
 
@@ -99,7 +99,7 @@ class KafkaOffsetReader:
 
         Args:
             read_topics: topics that the query has read; a missing one is looked up several times.
-            elsewhere: whether to ask another broker than last time, because that broker may lag.
+            elsewhere: whether to query another broker than last time, because that broker may lag.
 
         Raises:
             BrokerError: a topic named by `subscribe` or `assign` does not exist, or this user may not describe it.

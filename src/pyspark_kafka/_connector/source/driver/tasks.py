@@ -71,6 +71,6 @@ def advise_sharing(ranges: Collection[OffsetRange], options: BatchReadOptions | 
 
 
 def ids_of(ranges: Iterable[OffsetRange], topic_ids: Mapping[str, str]) -> dict[str, str]:
-    """Return the ids of the topics of some ranges: each task carries the ids of its own topics."""
+    """Return the topic ids of some ranges: each task carries the ids of its own topics."""
     topics = {offset_range.topic_partition.topic for offset_range in ranges}
     return {topic: topic_ids[topic] for topic in topics if topic in topic_ids}

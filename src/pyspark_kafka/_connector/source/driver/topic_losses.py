@@ -49,7 +49,7 @@ _MISSING = (
 
 
 class TopicLosses:
-    """Finds topics of a query that were deleted or recreated; raises, or warns and leaves them out of a position.
+    """A check for a query's deleted or recreated topics; raises, or warns and leaves them out of a position.
 
     Runs on: driver, one per query run; methods block on look-ups, with a deadline.
 
@@ -76,7 +76,7 @@ class TopicLosses:
         self._group_id = options.group_id
         # The topic ids before the last look-up of ends, and in it.
         self._compared_ids: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
-        # The new ids of recreated topics that were reported.
+        # The new ids of reported recreated topics.
         self._reported: Mapping[str, str] = {}
 
     def raise_or_warn(self, error: DataLossError) -> None:
@@ -161,7 +161,7 @@ class TopicLosses:
         self.raise_or_warn(data_loss_error(findings))
 
     def _looked_up(self, findings: Sequence[DataLoss]) -> list[DataLoss]:
-        """Return losses with what the cluster says about them; as they are if it says nothing within a short time."""
+        """Return losses with the cluster's information; as they are without a response within a short time."""
         before, now = self._compared_ids
         topics = {found.topic_partition.topic for found in findings if found.kind in _MISSING}
         there: Collection[TopicPartition] | None = frozenset()
@@ -283,8 +283,8 @@ class TopicLosses:
     ) -> tuple[tuple[str, ...], Mapping[str, str]]:
         """Return the recreated topics, and the ids of all.
 
-        A broker that returns another id may lag, so other brokers are asked. While their ids differ, no topic counts
-        as recreated, and the next trigger asks again.
+        A broker that returns another id may lag, so other brokers are queried. While their ids differ, no topic counts
+        as recreated, and the next trigger repeats the query.
         """
         recreated = self._watch.recreated(topic_ids, topics)
         for _ in range(_OTHER_ID_LOOKS - 1):

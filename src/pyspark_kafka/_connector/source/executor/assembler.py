@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Assembler(Protocol):
-    """Makes batches of the records of one topic-partition."""
+    """A builder for batches of one topic-partition's records."""
 
     @property
     def decoded_columns(self) -> Sequence[str]:

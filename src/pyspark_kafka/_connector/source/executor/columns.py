@@ -37,7 +37,7 @@ SOURCE_SCHEMA = pa.schema(
 Source: Spark `KafkaRecordToRowConverter`, which declares every column nullable.
 """
 
-# The number of rows of a batch whose times are sampled.
+# The number of sampled times per batch.
 _SAMPLED = 4
 _TEXT, _INT32 = pa.string(), pa.int32()
 # Places of the columns that the codec does not decode.
@@ -46,7 +46,7 @@ _OF_THE_PARTITION = {"topic": _TOPIC, "partition": _PARTITION}
 
 
 def source_schema(*, include_headers: bool, typed: Sequence[pa.Field] = ()) -> pa.Schema:
-    """Return the schema of a read of all columns.
+    """Return the schema of a read with all columns.
 
     Args:
         include_headers: whether it has the column of headers.
@@ -61,12 +61,12 @@ def check_asked_columns(asked: pa.Schema, known: pa.Schema, typed: Collection[st
     """Check a schema that the user gave: a subset of the source's columns, in any order, with their types.
 
     Args:
-        asked: the schema.
+        asked: the requested schema.
         known: the schema of the source.
         typed: the columns whose type is not checked here: keys and values with a format.
 
     Raises:
-        SchemaError: a column does not exist, is asked for twice, or has another type; all such columns are named.
+        SchemaError: a column does not exist, is requested twice, or has another type; all such columns are named.
     """
     problems: list[str] = []
     for field in asked:
@@ -165,7 +165,7 @@ def _places(schema: pa.Schema, decoded: pa.Schema) -> tuple[tuple[int, pa.DataTy
 
 @lru_cache(maxsize=4)
 def _repeated_text(text: str, rows: int) -> tuple[pa.Buffer, pa.Buffer]:
-    """Return ends and data of a column of one text."""
+    """Return ends and data of a column with one text."""
     data = text.encode()
     return pa.py_buffer(array("i", range(0, len(data) * rows + 1, len(data)))), pa.py_buffer(data * rows)
 

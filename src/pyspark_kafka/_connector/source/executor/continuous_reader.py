@@ -141,7 +141,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         return "" if self._returned is None else str(OffsetRange(*self._returned))
 
     def getOffset(self) -> KafkaSourcePartitionOffset:
-        """Return the positions of all partitions of the task."""
+        """Return the positions of all the task's partitions."""
         return KafkaSourcePartitionOffset(dict(self._positions))
 
     def getLatestOffset(self) -> KafkaSourcePartitionOffset | None:

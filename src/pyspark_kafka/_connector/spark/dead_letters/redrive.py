@@ -59,10 +59,10 @@ def redrive(
     read or written before the result is used.
 
     Args:
-        df: a read of the topic of dead letters, batch or streaming, with option `includeHeaders` and no format.
+        df: a read of the dead-letter topic, batch or streaming, with option `includeHeaders` and no format.
         headers: whose names the headers of faults have.
         keep_partition: send each record to the partition that it came from, and not to the partition of its key.
-        unknown: the handling of records that cannot be sent: records without the name of their original topic,
+        unknown: the handling of unsendable records: records without the name of their original topic,
             records from the topic of dead letters itself, and with `keep_partition` records without a partition.
             `error`: the query fails when it meets one. `skip`: they are left out. `only`: only they are returned, with
             all columns of `df` and a column `problem`, to show or count them.

@@ -1,7 +1,7 @@
 """The Python that Spark starts its processes with, and whether this package is installed in it.
 
 Spark looks for Python data sources in that Python. If it lacks this package, Spark reports `DATA_SOURCE_NOT_FOUND` and
-names no Python; the functions here do. Nothing here imports PySpark, so that programs without a session can ask.
+names no Python; the functions here do. Nothing here imports PySpark, so that programs without a session can call them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def warn_without_package(session: object = None, *, table: str | None = None) ->
     Args:
         session: the Spark session, if there is one. A server of Spark Connect elsewhere has an environment of its own,
             so nothing is known about its Python.
-        table: the format of a table of the user's own, which Spark finds and cannot unpickle; None: this package's.
+        table: the format of a user's own table, which Spark finds and cannot unpickle; None: this package's.
     """
     elsewhere = session is not None and not hasattr(session, "_jsparkSession") and not os.environ.get(_LOCAL_SERVER)
     if not elsewhere and lacks_package():

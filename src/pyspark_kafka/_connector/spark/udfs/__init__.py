@@ -7,5 +7,5 @@ Invariant: `_typed/typed/` decides what a value becomes; here are PySpark's func
 
 from pyspark_kafka._connector.spark.processes.required_version import require_pyspark
 
-# Users import this room without the package's own names, which ask for PySpark.
+# Users import this room without the package's own names, which require PySpark.
 require_pyspark()

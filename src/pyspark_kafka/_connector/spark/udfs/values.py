@@ -73,7 +73,7 @@ def decode_udf(  # noqa: D417
     Raises:
         SchemaError: the schema cannot be used, or does not exist.
         OptionError: an argument is not valid.
-        RegistryError: the registry does not answer, or refuses the login.
+        RegistryError: the registry does not respond, or refuses the login.
         MissingDependencyError: without the packages of the format or of the registry.
     """
     if on_bad not in ("raise", "null", "explain"):
@@ -120,7 +120,7 @@ def encode_udf(
     Raises:
         SchemaError: the schema cannot be used, or does not exist.
         OptionError: an argument is not valid.
-        RegistryError: the registry does not answer, or refuses the login.
+        RegistryError: the registry does not respond, or refuses the login.
         MissingDependencyError: without the packages of the format or of the registry.
     """
     plan = plan_encoding(
@@ -155,7 +155,7 @@ class ArrayDecoding:
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Return the type of the arrays that are made."""
+        """Return the type of resulting arrays."""
         value = self.plan.column.arrow_type
         return pa.struct([("value", value), ("bad", _BAD)]) if self.on_bad == "explain" else value
 
@@ -167,7 +167,7 @@ class ArrayDecoding:
         Raises:
             RecordError: a value cannot be read, and `on_bad` is `raise`.
             OptionError: the column is neither bytes nor text, or there is no column of headers where it is needed.
-            RegistryError: the registry does not answer; no value is at fault.
+            RegistryError: the registry does not respond; no value is at fault.
         """
         decoder = self.plan.decoder(is_key=self.is_key)
         needs = 1 + (self.plan.column.framing in HEADER_FRAMINGS)

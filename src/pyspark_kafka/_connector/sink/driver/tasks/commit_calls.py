@@ -61,7 +61,7 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
 
     Raises:
         AccessError: by every method: rights are missing.
-        DeadlineError: by every method: brokers did not answer in time.
+        DeadlineError: by every method: brokers did not respond in time.
         TransportError: by every method: no broker can be reached.
         ProtocolError: brokers are older than Kafka 3.0, which cannot list transactions.
     """

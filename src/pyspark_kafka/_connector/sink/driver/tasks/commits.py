@@ -1,6 +1,6 @@
 """Decides that the transactions of a micro-batch's tasks are committed, ends them, and finishes what others began.
 
-The steps and their order; what is asked of brokers is behind `TaskCommitCalls`.
+The steps and their order; `TaskCommitCalls` sends the requests to brokers.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class TaskCommitCalls(ABC):
         A decision is not committed after its `until_ms`; only a request that is in flight then may still arrive.
 
         Raises:
-            TransactionInDoubtError: nobody knows whether it is committed; or it was too late to commit it.
-            TransactionLostError: someone has taken over, and it may be committed all the same; or there is a marker
+            TransactionInDoubtError: it is unknown whether it is committed; or it was too late to commit it.
+            TransactionLostError: someone has taken over, and it may be committed nevertheless; or there is a marker
                 that `read` has not shown, and this one is not committed.
         """
 
@@ -88,7 +88,7 @@ class TaskCommitCalls(ABC):
 
     @abstractmethod
     def open_tasks(self, prefix: str) -> dict[str, tuple[int, int]]:
-        """Return producer id and epoch of the transactions that are open, of the ids that begin with a prefix."""
+        """Return producer id and epoch of open transactions whose ids begin with a prefix."""
 
     @abstractmethod
     def abort_tasks(self, names: Sequence[str]) -> None:
@@ -109,7 +109,7 @@ class TaskCommits:
     Runs on: driver; one thread; methods block. Does not pickle.
 
     Args:
-        calls: what is asked of brokers.
+        calls: the requests to brokers.
         sink_id: the sink's transactional id.
         timeout_ms: after which brokers abort a transaction of the sink's id.
 

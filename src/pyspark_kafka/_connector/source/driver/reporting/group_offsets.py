@@ -66,7 +66,7 @@ class CommittedGroup:
         )
 
     def note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Schedule the commit of the ends of a finished batch.
+        """Schedule the commit of a finished batch's ends.
 
         Args:
             ends: next offset to read by partition; not changed afterwards.
@@ -88,7 +88,7 @@ class CommittedGroup:
     def _commit(self, work: tuple[Mapping[TopicPartition, int], bool]) -> None:
         ends, once_more = work
         if once_more:
-            # Here and not when it is asked for: a commit that is in work then may still fail, and begin a pause.
+            # Here and not at the request: a running commit may still fail, and begin a pause.
             self._retry_at, self._refused_until = 0.0, {}
         now = self._clock()
         if now < self._retry_at:

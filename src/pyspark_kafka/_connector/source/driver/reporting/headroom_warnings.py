@@ -100,7 +100,7 @@ class HeadroomWarnings:
         self._thread.offer(positions)
 
     def stop(self) -> None:
-        """Stop. Does not wait for a check that has begun."""
+        """Stop. Does not wait for a running check."""
         self._thread.close()
 
     def look(self, positions: Mapping[TopicPartition, int]) -> None:

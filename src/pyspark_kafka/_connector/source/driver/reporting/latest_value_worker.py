@@ -46,7 +46,7 @@ class LatestValueWorker(Generic[_T]):
         self._clear()
 
     def offer(self, value: _T) -> None:
-        """Hand over a value to work on; an earlier one that is not in work yet is dropped."""
+        """Hand over a value to work on; an earlier pending one is dropped."""
         if os.getpid() != self._process:
             self._clear()
         with self._changed:
@@ -73,7 +73,7 @@ class LatestValueWorker(Generic[_T]):
                 self._flushes -= 1
 
     def close(self) -> None:
-        """Drop the value that is not in work yet. Does not wait; a later value is worked on."""
+        """Drop the pending value. Does not wait; a later value is worked on."""
         if os.getpid() == self._process:
             with self._changed:
                 self._waiting = []
