@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _ORDERS, _REVENUE = "orders", "revenue_by_country"
 _PARTITIONS = 4
-# Orders that are printed.
+# Printed orders.
 _SHOWN = 3
 _ORDER_SCHEMA = "order_id LONG, customer STRING, country STRING, item STRING, cents LONG, time_ms LONG"
 _REVENUE_SCHEMA = "country STRING, start TIMESTAMP, cents LONG, orders LONG"
@@ -352,7 +352,7 @@ def _keep_running(console: Console, bootstrap_servers: str) -> None:
         f'      .option("valueSchema", "{_ORDER_SCHEMA}").load())\n'
         'df.select("value.*", "partition", "offset").show(truncate=False)\n'
     )
-    # The signal that is waited for is the end that was asked for, not an interruption. It may come during the print,
+    # The awaited signal is the requested end, not an interruption. It may come during the print,
     # and must not raise there: rich would print the text again with the next line. A SimpleQueue takes what a signal
     # handler puts even while the main thread is about to wait; an Event's lock would be held by that thread itself.
     signals: SimpleQueue[int] = SimpleQueue()

@@ -27,14 +27,14 @@ class Context:
     Attributes:
         settings: the options.
         deadline: of the whole check.
-        step_ms: how long one step may take.
+        step_ms: the maximum time of one step.
         show_record: whether contents of a record may be shown.
-        blocked: why no further step can be judged; empty if they can.
+        blocked: the reason why no further step can be judged; empty if they can.
         named: servers whose names this machine can resolve.
         accepting: servers that accept connections.
-        listeners: what the listeners speak.
-        usable: servers that this client can talk to, with its login.
-        metadata: brokers and the topics that are judged.
+        listeners: the protocols of the listeners.
+        usable: servers that accept this client's login.
+        metadata: brokers and judged topics.
         ends: the earliest and the next offset of partitions.
     """
 
@@ -66,7 +66,7 @@ class Context:
 
     @property
     def client(self) -> KafkaClient:
-        """The client of the cluster; made when it is first asked for."""
+        """The client of the cluster; created at the first use."""
         if self._client is None:
             self._client = self._open.enter_context(KafkaClient(self.settings.connection))
         return self._client

@@ -1,6 +1,6 @@
 """Whether executors can connect to the driver, as the tasks of a continuous query do, and how their clocks differ.
 
-The driver listens as for a continuous query, and answers whoever knows the key of the check with its time.
+The driver listens as for a continuous query, and returns its time to clients with the key of the check.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from pyspark_kafka._base.threads import BackgroundLoop
 
 _KEY_BYTES = 16
-# Of executors that ask at the same time; a stranger holds one of these for as long as the timeout.
+# Of executors that connect at the same time; a stranger holds one of these for as long as the timeout.
 _ANSWERING = 32
 _ANSWER_S = 5.0
 _MAX_ANSWER = 64
 
 
 class DriverPort:
-    """Answers executors until it is closed. Use as a context manager.
+    """A server for executors until it is closed. Use as a context manager.
 
     Runs on: driver; in threads of its own.
 
@@ -79,7 +79,7 @@ def ask_driver(host: str, port: int, key: bytes, timeout_s: float) -> dict[str, 
     Runs on: executor; blocks, at most for about twice the timeout.
 
     Returns:
-        `address`; `reason`, which is empty if the driver answered; and if it did, `ahead_ms`, by how much the clock of
+        `address`; `reason`, which is empty if the driver responded; and if it did, `ahead_ms`, by how much the clock of
         this machine is ahead of the driver's, with `error_ms`.
     """
     found: dict[str, Any] = {"address": f"{host}:{port}", "reason": ""}

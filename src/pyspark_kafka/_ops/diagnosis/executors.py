@@ -49,7 +49,7 @@ def judge_executors(
 
     Args:
         spark: a session, classic or Connect, or a function that returns one.
-        settings: the options; None if they are not valid: then no broker is asked.
+        settings: the options; None if they are not valid: then no request is sent.
         deadline: of the whole check.
         step_ms: how long one step on an executor may take.
         coordinator: host and port where the driver of a continuous query listens; empty and 0 for its defaults.
@@ -209,7 +209,7 @@ def _row(name: str, told: Mapping[str, Any], bad: Sequence[Finding]) -> Finding:
 
 
 def _clock(told: Mapping[str, Any]) -> dict[str, int] | None:
-    """Return by how much the clock is ahead of the driver's; None if the executor could not ask the driver."""
+    """Return by how much the clock is ahead of the driver's; None if the executor could not reach the driver."""
     driver = told.get("driver") or {}
     return {name: round(driver[name]) for name in ("ahead_ms", "error_ms")} if "ahead_ms" in driver else None
 

@@ -1,4 +1,4 @@
-"""The order of the steps, their time, and the result of steps that cannot be judged."""
+"""The order of the steps, their time, and the result of blocked steps."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ def run_steps(
 
 
 def skipped(step: CheckStep, reason: str) -> Finding:
-    """Return the finding of a step that cannot be judged."""
+    """Return the finding of a blocked step."""
     return Finding(step.name, FindingStatus.SKIPPED, f"Not judged: {reason}.")

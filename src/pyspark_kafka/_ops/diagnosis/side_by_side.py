@@ -32,7 +32,7 @@ def ask_all(
     and ends with its question, or with the process.
 
     Args:
-        keys: what to ask about.
+        keys: the arguments of the question.
         question: returns the result of one key.
         deadline: for all of them.
         foreign: whether the question calls other packages, whose errors are results as well.

@@ -9,5 +9,5 @@ Invariant: a progress event that cannot be read is logged and disturbs no query.
 
 from pyspark_kafka._connector.spark.processes.required_version import require_pyspark
 
-# Users import this room without the package's own names, which ask for PySpark.
+# Users import this room without the package's own names, which require PySpark.
 require_pyspark()

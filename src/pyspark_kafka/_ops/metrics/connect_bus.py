@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _LEAVE_WITHIN_MS = 60_000.0
-# What is read of PySpark's bus. A later PySpark may keep its bus in another way, and is then asked as its page says.
+# The attributes of PySpark's bus. A later PySpark may lack them; then its documented interface is used.
 _READ = ("_lock", "_listener_bus", "_execution_thread")
 
 
@@ -90,7 +90,7 @@ def leave_bus(session: SparkSession, listener: StreamingQueryListener, within_ms
         )
         return
     for other in added:
-        # Somebody added it in the meantime. It was not the first, so PySpark did not ask the server for events.
+        # Somebody added it in the meantime. It was not the first, so PySpark did not request events from the server.
         join_bus(session, other)
 
 

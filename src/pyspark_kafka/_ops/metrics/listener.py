@@ -53,7 +53,7 @@ class _TextListener(JStreamingQueryListener):
 
 
 class MetricsListener(StreamingQueryListener):
-    """Logs the figures of every micro-batch, and of every epoch of a continuous query; keeps the newest of every query.
+    """A log line for every micro-batch and every epoch of continuous queries; keeps each query's newest figures.
 
     Never raises into Spark's listener bus: an event that cannot be read is logged as a warning.
 
@@ -111,7 +111,7 @@ class MetricsListener(StreamingQueryListener):
             if session is not None:
                 leave_bus(session, self)
                 vars(session).pop("_pyspark_kafka_metrics", None)
-            # Of a session that is gone, Spark may still call it.
+            # Spark may still call the listener of an ended session.
             self._stopped = True
 
     @property
@@ -121,7 +121,7 @@ class MetricsListener(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """Return what classic Spark calls; PySpark asks for it when the listener is added."""
+        """Return the listener that classic Spark calls; PySpark gets it when the listener is added."""
         if not hasattr(self, "_jlistenerobj"):
             from pyspark import SparkContext  # noqa: PLC0415 - of classic Spark
 
@@ -213,7 +213,7 @@ def listen(session: SparkSession) -> MetricsListener:
 def _make_visible() -> None:
     if logging.NOTSET == _LOG.level == logging.getLogger("pyspark_kafka").level:
         _LOG.setLevel(logging.INFO)
-    # `logging.config` disables by default what existed before: by accident, while this call asks for lines.
+    # `logging.config` disables by default what existed before: by accident, while this call requires lines.
     _LOG.disabled = False
     stand_in(_LOG.name)
 

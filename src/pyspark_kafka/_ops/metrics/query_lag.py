@@ -22,7 +22,7 @@ def query_positions(session: SparkSession) -> dict[str, LagPositions]:
     Queries that read nothing of Kafka, or have not ended a micro-batch yet, are left out. If two sources of a query
     read one partition, the source that is further behind counts.
 
-    Runs on: driver, or the client with Spark Connect, which asks the server.
+    Runs on: driver, or the client with Spark Connect, which queries the server.
 
     Returns:
         LagPositions by the name of the query, or by its id if it has none, or if several have that name.

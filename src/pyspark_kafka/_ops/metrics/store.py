@@ -145,7 +145,7 @@ class MetricsStore:
             self._by[query_id] = weakref.ref(by)
 
     def _known(self, query_id: str) -> QueryMetrics:
-        """Return the figures of a query that is kept, and mark them if nobody hears of it any more."""
+        """Return a kept query's figures, marked if no listener reports the query any more."""
         metrics = self._by_id[query_id]
         if metrics.is_running and query_id in self._by:
             by = self._by[query_id]()

@@ -1,6 +1,6 @@
 """The figures of a streaming query after a micro-batch or an epoch, and how they follow from a progress event of Spark.
 
-PySpark does not ask a Python source for metrics, so they are computed from the offsets that every progress event holds.
+PySpark collects no metrics of Python sources, so they are computed from the offsets that every progress event holds.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class SourceMetrics:
 
     @property
     def known_behind(self) -> Mapping[TopicPartition, int]:
-        """Of `behind` what says how far the query is behind, without the partitions of which that is not known.
+        """The part of `behind` with a known lag.
 
-        A micro-batch that reads all that its trigger saw does not know what was written since, so its 0 is none of the
-        log. The readers of a continuous query hear of the ends of the logs all the time.
+        A micro-batch up to the ends that its trigger saw has no figure for later records, so its 0 is not the lag. The
+        readers of a continuous query get the log ends all the time.
         """
         if self.is_continuous:
             return {each: max(0, behind) for each, behind in self.behind.items()}

@@ -89,7 +89,7 @@ def resolve_settings(raw: Mapping[str, Any], topics: tuple[str, ...] = ()) -> Se
         topics: further topics to look at.
 
     Raises:
-        OptionError: with all problems of all kinds of query together.
+        OptionError: with the problems for all kinds of query together.
     """
     given = with_prefixes(raw)
     names = {name.strip().lower() for name in given}

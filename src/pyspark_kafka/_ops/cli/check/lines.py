@@ -94,7 +94,7 @@ def is_executor(finding: Finding) -> bool:
 
 
 def print_executors(diagnosis: Diagnosis, console: Console | None = None) -> None:
-    """Print a row for each executor that was checked; nothing if none was."""
+    """Print a row for each checked executor; nothing if there is none."""
     rows = [_executor_row(finding) for finding in diagnosis.findings if is_executor(finding)]
     if rows:
         print_rows(_EXECUTOR_COLUMNS, rows, console)

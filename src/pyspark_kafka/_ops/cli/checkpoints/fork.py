@@ -75,7 +75,7 @@ class ForkArguments:
 
 
 def run_fork(source: str, target: str, request: ForkArguments) -> ExitStatus:
-    """Plan a fork, show the plan, and write the new checkpoint if that is asked for.
+    """Plan a fork, show the plan, and write the new checkpoint if requested.
 
     Raises:
         ConnectorError: it cannot be planned or written.
@@ -114,7 +114,7 @@ def _left_at(target: CheckpointFiles, plan: ForkPlan) -> str:
 
 
 def run_rewind(checkpoint: str, request: ForkArguments, *, force: bool) -> ExitStatus:
-    """Plan a rewind, show the plan, and carry it out if that is asked for.
+    """Plan a rewind, show the plan, and carry it out if requested.
 
     Raises:
         ConnectorError: it cannot be planned or carried out.
@@ -145,7 +145,7 @@ def run_rewind(checkpoint: str, request: ForkArguments, *, force: bool) -> ExitS
 
 
 def run_restore(checkpoint: str, backup: str, request: ForkArguments, *, force: bool) -> ExitStatus:
-    """Make a checkpoint what a backup is, if that is asked for.
+    """Make a checkpoint what a backup is, if requested.
 
     Raises:
         ConnectorError: the backup is none, or one of another query, or the checkpoint is in use.
@@ -155,7 +155,7 @@ def run_restore(checkpoint: str, backup: str, request: ForkArguments, *, force: 
     check_backup(files, copy)
     if not force:
         check_belongs(files, copy)
-        # No query runs on one that is not finished.
+        # No query runs on an unfinished one.
         if read_unfinished(files.read(METADATA)) is None:
             check_quiet(files, removes=True)
     former = _backup_beside(files)
@@ -212,7 +212,7 @@ def _backup_beside(files: CheckpointFiles) -> CheckpointFiles:
 
 
 def _planned(files: CheckpointFiles, request: ForkArguments, *, in_place: bool) -> tuple[ForkPlan, str | None]:
-    """Return the plan, and why the brokers were not asked although they are named."""
+    """Return the plan, and why no request was sent although brokers are named."""
     now_ms = time.time_ns() // 1_000_000
     place = request.place(now_ms)
     check_finished(files)

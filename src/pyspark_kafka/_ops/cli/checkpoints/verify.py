@@ -43,7 +43,7 @@ def verify_checkpoint(
     Args:
         location: of the checkpoint.
         max_batches: how many batches to read, the last ones; None for all.
-        settings: how to reach the cluster, and the options of the query's writer; None asks no broker.
+        settings: the connection, and the options of the query's writer; None: no requests to brokers.
         sink_id: the transactional id of the query's writer; None: from the settings, or from the query's id.
         commit_topic: the topic of commit markers; None: from the settings.
         as_json: whether to print JSON.

@@ -69,7 +69,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 
 
 def is_connected(servers: str | None, config: Path | None, options_file: Path | None, option: list[str] | None) -> bool:
-    """Return whether the user has named a cluster: commands that can do without one then ask its brokers too.
+    """Return whether the user has named a cluster: commands that can do without one then also query its brokers.
 
     Raises:
         OptionError: as `collect_options`.

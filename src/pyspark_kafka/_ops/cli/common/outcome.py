@@ -15,7 +15,7 @@ class ExitStatus(IntEnum):
     """The exit status that a command returns to its caller."""
 
     WELL = 0
-    # What was asked for was found, and is not as it should be: a threshold is exceeded, a check failed.
+    # The result is not as it should be: a threshold is exceeded, a check failed.
     FINDING = 1
     # Wrong arguments, as typer has it, or nothing could be done with them.
     REFUSED = 2
@@ -43,7 +43,7 @@ def run_command(work: Callable[[], ExitStatus], *, on_interrupt: str = "Nothing 
     """Run the work of a command, and end with its status.
 
     An error of the connector is printed as its sentence, on standard error, and ends with `REFUSED`,
-    or with `UNREACHABLE` if it is about brokers that are away.
+    or with `UNREACHABLE` if it is about unreachable brokers.
 
     Args:
         work: does it, and returns the status.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._ops.operations.lag.values import LagReport, TopicLag
 
-# More partitions than that are summed by topic, unless all are asked for.
+# More partitions are summed by topic, unless all are requested.
 FEW_PARTITIONS = 20
 _BAR_CELLS = 12
 # A reason is a sentence with a broker's words; a report has few of them.
@@ -55,7 +55,7 @@ def heading(report: LagReport) -> str:
 
 
 def to_lines(report: LagReport, *, every: bool) -> list[str]:
-    """Return topics first, then the partitions if they are few or asked for; the worst first; then what is missing."""
+    """Return topics first, then the partitions if they are few or requested; the worst first; then what is missing."""
     lines = [words.topic_line(each) for each in report.topics()]
     if every or len(report) <= FEW_PARTITIONS:
         lines += [f"  {words.partition_line(each)}" for each in report.worst()]
@@ -82,9 +82,9 @@ def to_table(
     history: Mapping[str, Sequence[float]] | None = None,
     width: int = _WIDE,
 ) -> RenderableType:
-    """Return a report for a terminal: by partition if they are few or asked for, otherwise by topic.
+    """Return a report for a terminal: by partition if they are few or requested, otherwise by topic.
 
-    Below partitions stands the sum of each topic that has several.
+    The sum of each topic with several partitions is below them.
 
     Args:
         report: what to show.

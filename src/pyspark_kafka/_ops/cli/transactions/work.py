@@ -64,7 +64,7 @@ def list_transactions(
     """Print the transactions; return the exit code.
 
     Raises:
-        ConnectorError: the brokers cannot be asked, or refuse.
+        ConnectorError: the brokers cannot be reached, or refuse.
     """
     with connect(where) as client, progress("Listing transactions"):
         found = fetch_transactions(client, prefix=prefix, open_only=not every)
@@ -85,10 +85,10 @@ def list_transactions(
 
 
 def abort_transaction(where: Where, transactional_id: str, *, commit_topic: str | None, ask: bool) -> ExitStatus:
-    """Show the open transaction of an id, ask, and abort it by fencing its owner; return the exit code.
+    """Show the open transaction of an id, prompt, and abort it by fencing its owner; return the exit code.
 
     Raises:
-        ConnectorError: the brokers cannot be asked, or refuse.
+        ConnectorError: the brokers cannot be reached, or refuse.
     """
     name = printable(transactional_id)
     with connect(where) as client:
@@ -127,10 +127,10 @@ def abort_transaction(where: Where, transactional_id: str, *, commit_topic: str 
 
 
 def resolve_loss(where: Where, sink_id: str, *, commit_topic: str | None, ask: bool) -> ExitStatus:
-    """Show what a micro-batch has lost, ask, and note that it is dealt with; return the exit code.
+    """Show the lost part of a micro-batch, prompt, and record that it is dealt with; return the exit code.
 
     Raises:
-        ConnectorError: the brokers cannot be asked, or refuse; or a driver of the sink has taken over meanwhile.
+        ConnectorError: the brokers cannot be reached, or refuse; or a driver of the sink has taken over meanwhile.
     """
     name = printable(sink_id)
     settings = ExactlyOnceOptions() if commit_topic is None else ExactlyOnceOptions(commit_topic=commit_topic)
@@ -192,7 +192,7 @@ def _confirmed(question: str) -> bool:
     try:
         return typer.confirm(question)
     except typer.Abort:
-        # Ctrl-C, or nobody there to ask; click's own word for it is "Aborted!".
+        # Ctrl-C, or no terminal for the prompt; click's own word for it is "Aborted!".
         typer.echo()
         return False
 

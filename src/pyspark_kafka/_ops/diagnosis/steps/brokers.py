@@ -88,7 +88,7 @@ def judge_advertised(context: Context) -> Iterator[Finding]:
 
 
 def judge_clock(context: Context) -> Iterator[Finding]:
-    """Compare the clocks of this machine and of the controller, if the brokers tell."""
+    """Compare the clocks of this machine and of the controller, if the brokers return the controller's."""
     told = probe_clock(context.client.any_broker.connect(context.step()), context.step())
     if told is None:
         yield Finding(

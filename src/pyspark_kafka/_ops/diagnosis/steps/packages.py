@@ -51,7 +51,7 @@ def judge_own_packages(connection: ConnectionOptions | None) -> Iterator[Finding
 
 
 def describe_python(packages: tuple[str, ...]) -> dict[str, Any]:
-    """Return this Python and the versions of packages, as values for JSON; None for one that is not installed."""
+    """Return this Python and the versions of packages, as values for JSON; None for a missing package."""
     told: dict[str, Any] = json.loads(packages_probe(packages)(None))
     if "pyspark" in packages:
         told["packages"]["pyspark"] = pyspark_version()

@@ -25,7 +25,7 @@ _SHOWN = 200
 
 
 def judge_record(context: Context) -> Iterator[Finding]:
-    """Read the first record of the first topic that has one."""
+    """Read the first record of the first topic with records."""
     topics = read_topics(context)
     if not topics:
         return

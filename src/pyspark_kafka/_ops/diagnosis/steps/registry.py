@@ -1,4 +1,4 @@
-"""The schema registry: whether it answers, lets the user in, and has the subjects."""
+"""The schema registry: whether it responds, accepts the login, and has the subjects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._ops.diagnosis.context import Context
     from pyspark_kafka._ops.operations.settings import Settings
 
-# No subject has this name; that there is none is an answer to a user who was let in.
+# No subject has this name; "not found" shows that the login was accepted.
 _NO_SUBJECT = "pyspark-kafka-check"
 
 

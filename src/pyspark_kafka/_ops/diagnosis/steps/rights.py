@@ -1,4 +1,4 @@
-"""Rights: what this user may do of what queries need, asked without changing anything."""
+"""Rights: which of the queries' needed rights this user has, checked without changing anything."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Feature:
 
     Attributes:
         name: "read", "write", "exactly once" or "continuous".
-        needed: whether the options ask for it.
-        missing: rights that are not there, by resource.
+        needed: whether the options need it.
+        missing: missing rights, by resource.
         unknown: what cannot be known without trying.
         about: what it was checked for.
         can_fail: whether a query runs without it, with warnings.

@@ -63,7 +63,7 @@ def judge_tls(context: Context) -> Iterator[Finding]:
 
 
 def greet(server: Server, options: ConnectionOptions, deadline: Deadline) -> ConnectorError | None:
-    """Connect, encrypt and ask for versions, without a login; return why that fails, or None."""
+    """Connect, encrypt and fetch versions, without a login; return why that fails, or None."""
     secured = "SSL" if options.uses_tls else "PLAINTEXT"
     try:
         open_connection(*server, replace(options, security_protocol=secured, login=None), deadline).close()

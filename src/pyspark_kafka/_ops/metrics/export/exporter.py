@@ -132,7 +132,7 @@ class Exporter:
         self._poller = None if connection is None else _lag_poller(connection, store, max_partitions)
 
     def start(self) -> None:
-        """Begin to ask brokers, if there are options for that."""
+        """Begin to poll brokers, if there are options for them."""
         if self._poller is not None:
             self._poller.start()
 

@@ -34,7 +34,7 @@ PARTITION_LABELS = (*_SOURCE, "topic", "partition")
 
 
 class Kind(Enum):
-    """The kind of the values of a family."""
+    """The kind of a family's values."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -65,7 +65,7 @@ class Family:
         help: the description of a value.
         labels: the names of the labels.
         samples: values by the values of the labels, in that order; of a histogram a `Histogram`.
-        bounds: of the buckets of a histogram, inclusive.
+        bounds: of a histogram's buckets, inclusive.
     """
 
     name: str

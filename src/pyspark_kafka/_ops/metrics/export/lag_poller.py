@@ -170,7 +170,7 @@ class LagPoller:
 
     def _look_if_due(self) -> float:
         running = {each.query_id for each in self._store.all() if each.is_running and each.sources}
-        # A query that is heard of for the first time does not wait for the next look.
+        # A new query does not wait for the next poll.
         if running and (time.monotonic() >= self._next_at or running - self._looked_at):
             self.look()
             self._looked_at, self._next_at = running, time.monotonic() + self._interval_s

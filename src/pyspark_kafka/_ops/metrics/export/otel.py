@@ -69,7 +69,7 @@ class OpenTelemetryMetrics:
         return observe
 
     def _take(self, name: str) -> Family | None:
-        """Return a family; all of one collection are computed at once, which begins when one is asked for again."""
+        """Return a family; the first one that is requested twice starts a new collection, which computes all."""
         with self._lock:
             if name in self._asked or not self._asked:
                 self._families = {each.name: each for each in self._exporter.now()}

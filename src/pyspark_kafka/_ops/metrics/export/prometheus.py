@@ -25,7 +25,7 @@ class KafkaCollector:
     It takes part in any registry: `registry.register(collector)`. Queries that have ended, and topics that are not read
     any more, are not in the next scrape.
 
-    Runs on: driver, or the client of Spark Connect; any thread; neither brokers nor Spark are asked for anything.
+    Runs on: driver, or the client of Spark Connect; any thread; no requests to brokers or Spark.
 
     Args:
         exporter: what is shown.

@@ -182,7 +182,7 @@ class BatchHistory:
         return self._commit_log.get(batch_id)
 
     def written_ms(self, batch_id: int, log: str = COMMITS) -> int | None:
-        """Return the time of the file of a batch; None without the file, or if the file system has no times.
+        """Return the time of a batch's file; None without the file, or if the file system has no times.
 
         Args:
             batch_id: its number.
@@ -209,7 +209,7 @@ def kafka_offset(text: str) -> KafkaSourceOffset | None:
     """Return the offset of a Kafka source; None if another source wrote the JSON.
 
     Raises:
-        CheckpointError: the text is not JSON, or the offset of a Kafka source that is damaged.
+        CheckpointError: the text is not JSON, or the offset of a Kafka source is damaged.
     """
     try:
         return KafkaSourceOffset.from_json(text)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# The number of last common batches that are compared.
+# The number of compared last common batches.
 _COMPARED = 100
 
 

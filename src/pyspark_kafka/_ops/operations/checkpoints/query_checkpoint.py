@@ -234,7 +234,7 @@ class QueryCheckpoint:
             raise self._malformed(name, str(error)) from error
 
     def check_state_versions(self, epoch: int) -> None:
-        """Raise if the versions of the states of a continuous query after an epoch are kept and damaged."""
+        """Raise if a continuous query's state versions after an epoch are kept and damaged."""
         name = f"{VERSIONS}/{epoch}"
         data = self.files.read(name)
         try:
@@ -253,7 +253,7 @@ class QueryCheckpoint:
         )
 
     def lane_record(self) -> LaneRecord | None:
-        """Return the record of the transactions of an exactly-once continuous query; None if it never was one."""
+        """Return the transaction record of an exactly-once continuous query; None if it never was one."""
         return LaneRecordFile(self.files).read() if "continuous" in self.names.directories else None
 
     def state_operators(self) -> tuple[StateOperator, ...]:

@@ -30,7 +30,7 @@ class StateChains:
     @staticmethod
     @contextmanager
     def of(files: CheckpointFiles) -> Iterator[StateChains]:
-        """Return the reader of the states of a checkpoint; its threads end with the block."""
+        """Return the reader of a checkpoint's states; its threads end with the block."""
         with ThreadPoolExecutor(READ_AHEAD, "state-files") as pool:
             yield StateChains(VersionReader(files, pool))
 

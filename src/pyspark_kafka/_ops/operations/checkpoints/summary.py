@@ -88,7 +88,7 @@ class SourceSummary:
 
 @dataclass(frozen=True, slots=True)
 class DirectorySummary:
-    """The contents of a directory of a checkpoint, without its subdirectories.
+    """The contents of a checkpoint's directory, without its subdirectories.
 
     Attributes:
         directory: below the checkpoint; "." is the checkpoint itself.
@@ -169,10 +169,10 @@ def read_summary(
 
 
 def list_directories(checkpoint: QueryCheckpoint) -> tuple[tuple[DirectorySummary, ...], tuple[str, ...]]:
-    """Return the contents of the directory of a checkpoint and of its direct subdirectories, by one listing each.
+    """Return the contents of a checkpoint's directory and its direct subdirectories, by one listing each.
 
     Returns:
-        The directories, and sentences about directories that cannot be listed.
+        The directories, and sentences about unlistable directories.
     """
     found, problems = [], []
     for directory in ("", *sorted(checkpoint.names.directories)):

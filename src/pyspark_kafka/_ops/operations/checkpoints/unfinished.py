@@ -26,7 +26,7 @@ def unfinished_note(told: str, backup: str = "") -> bytes:
 
 
 def read_unfinished(data: bytes | None) -> str | None:
-    """Return the place of the backup of an unfinished checkpoint, "" without a backup; None if it is finished."""
+    """Return the backup's place for an unfinished checkpoint, "" without a backup; None if it is finished."""
     text = (data or b"").decode(errors="replace")
     if not text.startswith(_UNFINISHED):
         return None

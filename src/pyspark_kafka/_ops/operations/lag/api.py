@@ -43,8 +43,8 @@ def lag(
 ) -> LagReport:
     """Return how far a query or a consumer group is behind, by partition.
 
-    What cannot be found out is None, with its reason in `missing`: a broker that is away, a right that is missing, a
-    topic that is gone. Nothing on the cluster is changed. Needs no Spark.
+    Unknown values are None, with their reason in `missing`: an unreachable broker, a missing right, a deleted
+    topic. Nothing on the cluster is changed. Needs no Spark.
 
     Runs on: any program; blocks, for about `timeout_s` at most.
 
@@ -63,7 +63,7 @@ def lag(
     Raises:
         OptionError: the options are not valid, not one of `checkpoint` and `group` is given, or there are no positions.
         CheckpointError: the checkpoint cannot be read, or has no position of a Kafka source.
-        BrokerError: the group cannot be asked for.
+        BrokerError: the group's positions cannot be fetched.
         AccessError: the login is refused, or the user may not describe the group.
         TransportError, DeadlineError: no broker can be reached.
 
@@ -107,7 +107,7 @@ def look(
     Runs on: driver and executor; blocks.
 
     Args:
-        connection: how to reach the cluster.
+        connection: the options of the cluster.
         positions: of a checkpoint, or the name of the consumer group whose positions count.
         topics: only these; None: all that there are positions of.
         timeout_s: seconds for everything.
@@ -144,7 +144,7 @@ def only_topics(positions: LagPositions, topics: Collection[str] | None) -> LagP
             condition="NO_POSITIONS",
             hint=f"Name topics that it reads: {', '.join(known[:5])}."
             if known
-            # Brokers leave out silently what a user may not describe.
+            # Brokers silently leave out topics that a user may not describe.
             else "Check its name, and whether this user may describe the topics that it reads.",
             parameters={"origin": positions.origin},
         )

@@ -1,4 +1,4 @@
-"""The figures of one partition, from what brokers tell about its log. Pure: no sockets, no clock."""
+"""The figures of one partition, from its log bounds. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 

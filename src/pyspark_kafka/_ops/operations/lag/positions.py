@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._ops.operations.checkpoints.batches import PlannedBatch
     from pyspark_kafka._ops.operations.checkpoints.query_checkpoint import QueryCheckpoint
 
-# The rate of reading is the mean over this number of batches of the checkpoint.
+# The read rate is the mean over this number of the checkpoint's batches.
 _BATCHES_OF_RATE = 10
 # For how long it says something about a query that has not finished another: a pause of a minute is usual.
 _RATE_HOLDS_MS, _RATE_HOLDS_BATCHES = 60_000, 3
@@ -34,7 +34,7 @@ class LagPositions:
         origin: in words, such as `consumer group 'orders'`.
         partitions: the next offset to read, by partition.
         errors: why a position is not known, by partition.
-        topic_ids: the ids of the topics that were read, by name; none if they were not kept.
+        topic_ids: the ids of the source topics, by name; none if they were not kept.
         reached_at_ms: when the positions were reached, in ms since 1970-01-01 UTC; None if that is not known.
         consumed_per_s: records read per second of late, by partition; none if that is not known.
         consumed_until_ms: the end of that rate's validity, in ms since 1970-01-01 UTC: later, the query has paused or
@@ -119,7 +119,7 @@ def ahead_of_checkpoint(client: KafkaClient, positions: LagPositions) -> LagPosi
     """Return the positions, advanced to what lanes of an exactly-once continuous query have committed since.
 
     Lanes commit their positions with their records, so the group is right where it is ahead of the checkpoint. If it
-    cannot be asked, the result has the positions of the checkpoint, and a note.
+    cannot be reached, the result has the positions of the checkpoint, and a note.
 
     Runs on: driver and executor; blocks.
     """

@@ -64,7 +64,7 @@ class PartitionLag:
         seconds_behind: the age of the record at the position, in s, by the clock of this machine: its waiting time, if
             its timestamp is the time at which it was written. 0 without lag; None if it has no timestamp.
         position_time_ms: the time of the record at the position, if there is lag.
-        newest_time_ms: the latest time of all records of the log.
+        newest_time_ms: the latest time of all the log's records.
         produced_per_s: records written per second: between two measurements; with one measurement, since the record at
             the position.
         consumed_per_s: records read per second: between two measurements, or between the last batches of the
@@ -126,7 +126,7 @@ class TopicLag:
         topic: the topic.
         partitions: the number of partitions.
         incomplete: the number of partitions with unknown lag.
-        faults: the number of partitions that are lost, gone, recreated, or have a position beyond the end.
+        faults: the number of lost, deleted or recreated partitions, and of positions beyond the end.
         records_behind: the sum of known values; None if no value is known, or if the sum is 0 and other values are
             unknown.
         bytes_behind: the sum of known values; None if no value is known.
@@ -154,7 +154,7 @@ class TopicLag:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """The lag of all positions of a query or of a group, by partition.
+    """The lag of a query's or a group's positions, by partition.
 
     Attributes:
         origin: the owner of the positions, in words.

@@ -27,12 +27,12 @@ _MAX_LINE = 16 * 1024 * 1024
 
 
 def event_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file with progress, of an event log, or of all files of a rolling event log in their order.
+    """Yield the lines of a progress file, of an event log, or of a rolling event log's files in their order.
 
     Runs on: any program; blocks on the file system.
 
     Raises:
-        ConnectorError: a file is compressed in a way that cannot be read, or a directory is not an event log.
+        ConnectorError: a file has an unsupported compression, or a directory is not an event log.
         OSError: a file cannot be read.
     """
     for file in _files(path):

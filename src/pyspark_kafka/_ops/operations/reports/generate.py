@@ -1,4 +1,4 @@
-"""Generates the report of a checkpoint: reads it, asks the brokers if they are named, and writes the page."""
+"""The report of a checkpoint: reads it, queries the brokers if they are named, and writes the page."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ _PLOTLY = "application/vnd.plotly.v1+json"
 class LiveView:
     """Shows the rates and phases of a query in a notebook, until the query ends or `stop()` is called.
 
-    Runs on: the program of the notebook; a thread of its own asks the query for its progress and draws. It never
-    disturbs the query: a failed look-up of the progress is logged once, and tried again. If the query cannot be asked
+    Runs on: the program of the notebook; its own thread reads the query's progress and draws. It never
+    disturbs the query: a failed look-up of the progress is logged once, and tried again. If the query cannot be reached
     30 times in a row whether it is active, the view ends with a warning.
 
     Args:
@@ -66,7 +66,7 @@ class LiveView:
         return not self._loop.is_alive()
 
     def _draw_again(self) -> float | None:
-        # Asked before the last drawing, which then has all batches.
+        # Read before the last drawing, which then has all batches.
         active = self._is_active()
         self._draw()
         return self._interval_s if active else None

@@ -34,7 +34,7 @@ class ReportTable:
         title: above it.
         headings: of the columns.
         rows: each with a cell for each heading.
-        numbers: the columns that are numbers, counted from 0.
+        numbers: the columns with numbers, counted from 0.
         note: below it; empty for none.
     """
 

@@ -84,7 +84,7 @@ def read_event_log(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):
-            # The last line of a program that was killed.
+            # The last line of a killed program.
             continue
         readable += 1
         if not isinstance(found, dict):
@@ -128,7 +128,7 @@ def _batch(progress: Mapping[str, Any]) -> BatchStats | None:
 
 
 def _rows(progress: Mapping[str, Any]) -> int | None:
-    """Return the rows that were read; None if the progress does not have them.
+    """Return the number of read rows; None if the progress does not have it.
 
     Spark's event log, and the progress of a client of Spark Connect, have the rows of each source and not their sum.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MAX_GAPS = 20
 _MAX_PARTITIONS = 200
 _UNKNOWN = "unknown"
-# A partition with at least this multiple of the rows of the others delays its batch.
+# A partition with at least this multiple of the others' rows delays its batch.
 _SKEWED = 4
 
 
@@ -43,7 +43,7 @@ class ReportData:
         made_ms: the time at which the metrics were read, in ms since 1970.
         positions: the positions of the query, by topic-partition.
         rows: offsets that the batches cover, by topic-partition.
-        behind: records behind the end of the log, by topic-partition; None if no broker was asked.
+        behind: records behind the end of the log, by topic-partition; None without requests to brokers.
         sentences: further sentences, before the page's own.
         warnings: sentences about unknown values.
         is_running: whether the pause since the last batch counts; None if that is unknown.

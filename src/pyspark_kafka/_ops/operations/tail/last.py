@@ -71,7 +71,7 @@ class LastRecords:
                 if group and size > room:
                     yield group
                     group, room = [], self._kept
-                # The records that were found meanwhile may be enough, and brokers may be silent.
+                # The records that were found in the meantime may be enough, and brokers may be silent.
                 if self._is_wanted(window.topic_partition):
                     group.append(window)
                     room -= size

@@ -35,7 +35,7 @@ class RecordMatch:
         return not self.text and self.key is None and not self.headers
 
     def rows(self, batch: pa.RecordBatch, corrupt: str | None = None) -> np.ndarray[Any, Any] | None:
-        """Return the rows of a batch that are shown, in ascending order; None: all.
+        """Return a batch's shown rows, in ascending order; None: all.
 
         Args:
             batch: with the columns `key`, `value` and `headers`.

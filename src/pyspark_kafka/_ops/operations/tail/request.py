@@ -95,7 +95,7 @@ def parse_start(text: str, now_ms: int) -> TailStart:
 
 
 def resolve_read(raw: Mapping[str, Any], topic: str) -> BatchReadOptions | StreamReadOptions:
-    """Resolve the options of a read of one topic from the options of any query.
+    """Resolve the options for a read of one topic from any query's options.
 
     Options about topics, edges, checkpoints and bad records are left out. Bad records never end the
     read: they are in the corrupt column.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._base.model import TopicPartition
 
-# The number of headers of a record is limited by its size only.
+# A record's number of headers is limited by its size only.
 _MAX_HEADERS = 100
 _APPEND_TIME = 1
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _MERGED_MS = 200.0
 _MERGED_BYTES, _MERGED_ROWS = 16 << 20, 20_000
 _POLL_MS = 500.0
-# The interval of checks of a followed topic for new partitions and for its recreation.
+# The interval of checks for new partitions and for the recreation of a followed topic.
 _WATCH_S = 5.0
 _WATCH_MS = 2_000.0
 # The first window of a partition if a filter leaves out records.
@@ -234,7 +234,7 @@ class Tail:
         return window.end_offset, None
 
     def _positions(self, piece: TailPiece) -> Iterable[tuple[int, int]]:
-        """Return the offsets and times (ms) of the records of a piece that are shown."""
+        """Return offsets and times (ms) of a piece's shown records."""
         if isinstance(piece, UnreadRecord):
             return ((piece.offset, -1),)
         if not isinstance(piece, pa.RecordBatch):

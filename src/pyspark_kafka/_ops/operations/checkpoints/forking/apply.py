@@ -28,7 +28,7 @@ def shared_reason(checkpoint: CheckpointFiles, other: CheckpointFiles) -> str:
 
 
 def check_target(source: CheckpointFiles, target: CheckpointFiles) -> None:
-    """Refuse a target that is not empty, or that is within the checkpoint, or contains it.
+    """Refuse a target that is not empty, is within the checkpoint, or contains it.
 
     Raises:
         CheckpointError: condition CHECKPOINT_TARGET_INVALID.

@@ -31,7 +31,7 @@ def identities_at(
         snapshot: of the checkpoint.
         place: the start of the other checkpoint.
         positions: the offsets there.
-        bounds: the state of the brokers; None if they were not asked.
+        bounds: the state of the brokers; None without requests to them.
 
     Raises:
         CheckpointError: the last batch has begun to read a recreated topic and is not finished, and a partition of it

@@ -1,4 +1,4 @@
-"""The logs of the partitions of a checkpoint, from the brokers: their starts and ends, and offsets by time."""
+"""The logs of a checkpoint's partitions, from the brokers: their starts and ends, and offsets by time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fetch_log_bounds(
     Runs on: any program; blocks, at most `api_timeout_ms` for each look-up.
 
     Args:
-        connection: how to reach the cluster.
+        connection: the options of the cluster.
         partitions: the partitions; they may be deleted.
         timestamp_ms: also look up the offsets of this time, milliseconds since 1970-01-01 UTC.
 

@@ -45,7 +45,7 @@ _COPIED = ("sources/", "sink/")
 
 
 class StateHandling(Enum):
-    """The treatment of the state of a query."""
+    """The treatment of a query's state."""
 
     NONE = "none"
     CARRIED = "carried"
@@ -118,7 +118,7 @@ def plan_fork(snapshot: CheckpointSnapshot, request: ForkRequest, bounds: LogBou
     Args:
         snapshot: of the checkpoint.
         request: the request.
-        bounds: the logs of its partitions; None if the brokers were not asked.
+        bounds: the logs of its partitions; None without requests to brokers.
 
     Raises:
         CheckpointError: the place does not exist, or the state of the query cannot be moved there; or a recreated topic

@@ -1,4 +1,4 @@
-"""The offset of each partition of each source at a place, and the effect on its records. Pure."""
+"""The offsets of all sources' partitions at a place, and the effect on their records. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PartitionMove:
 
     @property
     def skipped(self) -> int:
-        """Return the number of offsets that were not read and never will be."""
+        """Return the number of unread offsets that will never be read."""
         if self.is_recreated:
             return max(0, self.to - (self.earliest or 0))
         return 0 if self.now is None else max(0, self.to - self.now)
@@ -73,7 +73,7 @@ class Positions:
         sources: the Kafka sources. A source may have no partition, if its topics did not exist yet.
         others: other sources, which keep their positions after a batch.
         notes: notes for the user about the place.
-        is_asked: whether brokers were asked about the partitions.
+        is_asked: whether the log bounds were requested from brokers.
     """
 
     moves: tuple[PartitionMove, ...]
@@ -97,7 +97,7 @@ def resolve_place(snapshot: CheckpointSnapshot, place: Place, bounds: LogBounds 
     Args:
         snapshot: of the checkpoint.
         place: as the user named it.
-        bounds: of the partitions of the checkpoint; None if the brokers were not asked.
+        bounds: of the checkpoint's partitions; None without requests to brokers.
 
     Raises:
         CheckpointError: the batch does not exist, or no batch is finished and the checkpoint lacks the start of the

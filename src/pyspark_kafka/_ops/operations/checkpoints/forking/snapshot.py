@@ -58,7 +58,7 @@ class CheckpointSnapshot:
         wanted: the requested batch; None without a request, or if it does not exist or is not finished.
         topic_ids: the ids of topics that each source keeps, by source.
         restarts: for each source with recreated topics, the batch after which it began to read the new topics.
-        files: the names of all files that are not hidden.
+        files: the names of all visible files.
         lane_record: the record of exactly-once transactions of a continuous query; None without transactions.
         is_owned: whether a continuous query has ever used the checkpoint.
         last_state: of a continuous query, the versions of the states after the last epoch.

@@ -36,7 +36,7 @@ class _Store:
 
 @dataclass(frozen=True, slots=True)
 class StateFiles:
-    """The files of all states of a query, by whether a version needs them.
+    """The files of all a query's states, by whether a version needs them.
 
     Attributes:
         version: the version.
@@ -82,7 +82,7 @@ def judge_state(files: Collection[str], version: int) -> StateFiles:
 
 
 def version_of(name: str) -> int | None:
-    """Return the version of a file of a state, by its name in its directory; None without a version."""
+    """Return the version of a state file, by its name in its directory; None without a version."""
     found = _VERSION.fullmatch(name)
     return None if found is None else int(found[1])
 

@@ -38,7 +38,7 @@ def check_cluster(
         expected: the content of the checkpoint.
         snapshot: the state of the cluster.
         findings: the findings are added here.
-        newest: the last batch of the offset log, listed after the brokers were asked; None if unknown.
+        newest: the last batch of the offset log, listed after the requests to brokers; None if unknown.
     """
     findings.unknown.extend(snapshot.unknown)
     _check_topics(expected, snapshot, findings)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# For the partitions of one leader, after the look-up of all of them together has failed.
+# For one leader's partitions, after the look-up of all of them together has failed.
 _ONE_LEADER_MS = 5_000
 
 
@@ -53,7 +53,7 @@ class ClusterSnapshot:
     Attributes:
         topics: by name; unknown topics are left out.
         first: the first offset of each partition, if known.
-        ends: the end of the log of each partition, if known.
+        ends: the log end of each partition, if known.
         marker_known: whether the commit marker was looked up.
         marker: the newest commit marker of the sink; None without a marker.
         transactions: the open transactions of the query.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The expected state of the cluster of a checkpoint.
+    """The expected state of a checkpoint's cluster.
 
     Attributes:
         query_id: of the query; None if unknown.

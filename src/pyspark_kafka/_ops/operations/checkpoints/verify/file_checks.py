@@ -35,7 +35,7 @@ def check_files(
     max_batches: int | None = None,
     report: Callable[[str], object] = str,
 ) -> None:
-    """Add the faults of the files of a checkpoint.
+    """Add the faults of a checkpoint's files.
 
     Runs on: any program; reads every file of the logs, or the last ones; blocks on the file system.
 
@@ -147,7 +147,7 @@ class _FileChecks:
         return [] if names is None else sorted(names.directories)
 
     def _stores(self, place: str) -> dict[str, list[str]]:
-        """Return the files of versions of a partition of a state, by directory."""
+        """Return the version files of a state's partition, by directory."""
         names = self._judge.attempt(place, Severity.FAULT, lambda: self._files.scan(place))
         if names is None:
             return {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-# The number of findings of one kind that are kept one by one; a log may have 100,000 damaged files.
+# The maximum of single findings of one kind; a log may have 100,000 damaged files.
 _MAX_OF_A_KIND = 20
 
 
@@ -72,5 +72,5 @@ class Findings:
                 yield CheckpointFinding(severity, code, "", f"{count - _MAX_OF_A_KIND} more findings of this kind.")
 
     def count(self, severity: Severity) -> int:
-        """Return the number of findings of a severity, including findings that were only counted."""
+        """Return the number of findings with a severity, including findings that were only counted."""
         return sum(count for (each, _), count in self._counts.items() if each is severity)
