@@ -6,7 +6,7 @@ is taken from a common allowance of the batch. So other values do not affect a v
 
 from __future__ import annotations
 
-# Cells of the items of lists and maps; the columns of a value itself are not counted, because every row has them.
+# Cells of items in lists and maps; the columns of a value itself are not counted, because every row has them.
 CELLS_PER_BYTE = 16
 FREE_CELLS = 4_000_000
 TOO_MANY_CELLS = (
@@ -19,10 +19,10 @@ FREE_INFLATED = 64 << 20
 
 
 class SizeBudget:
-    """The allowance of the values of one batch, in addition to the share of their own bytes.
+    """The allowance of one batch's values, in addition to the share of their own bytes.
 
     Attributes:
-        per_byte: the share of each byte of a value.
+        per_byte: the share for each byte.
         free: the rest of the common allowance.
     """
 

@@ -110,7 +110,7 @@ class ColumnDecoder:
                 `confluentDual`.
 
         Raises:
-            RegistryError: the registry does not answer; no value is at fault.
+            RegistryError: the registry does not respond; no value is at fault.
             RecordError: the column would pass 2 GiB of text or bytes.
         """
         if self._framing == "none":

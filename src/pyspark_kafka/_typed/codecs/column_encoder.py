@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._typed.codecs.json.encoding import JsonEncoder
     from pyspark_kafka._typed.codecs.json.schemas.schema_fit import JsonSchemaFit
 
-# The size of a part of the column: it limits the memory of an encoder, and keeps offsets within 32 bits.
+# The size of a column's part: it limits the memory of an encoder, and keeps offsets within 32 bits.
 _PIECE_BYTES = 32 << 20
 # The names of formats in texts, if they differ from the option.
 _NAMES: dict[TypedFormat, str] = {"string": "text", "json": "JSON", "avro": "Avro", "protobuf": "Protobuf"}
@@ -47,7 +47,7 @@ class ColumnEncoder:
         is_key: whether it is the column of keys, which have a header of their own.
 
     Attributes:
-        header: name and value of the header of each record with a value; None with a wire format without headers.
+        header: name and value of the header for each record with a value; None with a wire format without headers.
 
     Raises:
         SchemaError: the type of the column does not fit the schema, or the format; or the wire format needs an id that
@@ -67,7 +67,7 @@ class ColumnEncoder:
         """Return a binary array with a value for each row; null for a null row.
 
         Args:
-            array: of the type of the column, or with large strings and bytes instead of small ones.
+            array: of the column's type, or with large strings and bytes instead of small ones.
 
         Raises:
             RecordError: a value does not fit, or a text is not UTF-8; its parameters name the row, the field and the

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Made-up ids would make all readers ask for schemas. So after this number of failed look-ups of one array,
+# Invented ids would cause requests for schemas from all readers. So after this number of failed look-ups of one array,
 # or after this time for them, ids that need another request are not looked up.
 MAX_UNKNOWN = 100
 MAX_UNKNOWN_S = 30.0

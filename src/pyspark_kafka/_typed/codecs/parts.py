@@ -11,7 +11,7 @@ from pyspark_kafka.errors import RecordError
 
 
 def split_by_size(values: pa.Array, max_bytes: int) -> Iterator[tuple[int, pa.Array]]:
-    """Yield slices of an array of bytes, each with the row that it begins at.
+    """Yield slices of a byte array, each with its first row.
 
     Args:
         values: of any type of strings or bytes.

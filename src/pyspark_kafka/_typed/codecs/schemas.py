@@ -58,7 +58,7 @@ class UnknownSchemaError(LookupError):
 class SchemaRegistry(Protocol):
     """The interface to a schema registry. Every method may block, up to the registry's deadline.
 
-    Each raises `errors.RegistryError` if the registry does not answer, refuses the login, or returns an invalid
+    Each raises `errors.RegistryError` if the registry does not respond, refuses the login, or returns an invalid
     response: this is never a fault of a record.
     """
 
@@ -71,7 +71,7 @@ class SchemaRegistry(Protocol):
         ...
 
     def knows(self, schema_id: SchemaId) -> bool:  # noqa: ARG002 - for registries with a memory
-        """Return whether `schema_by_id` answers from memory, with a schema or an error; False without a memory."""
+        """Return whether `schema_by_id` returns from memory, with a schema or an error; False without a memory."""
         return False
 
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:

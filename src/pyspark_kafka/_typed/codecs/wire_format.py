@@ -94,7 +94,7 @@ class FramedValues:
 def read_wire_format(
     values: pa.Array, framing: str, headers: pa.Array | None = None, *, is_key: bool = False
 ) -> FramedValues:
-    """Read the id of the schema of each value.
+    """Read the schema id of each value.
 
     Runs on: executor; pure computation, of a fixed number of passes where nothing is bad or compressed.
 
@@ -159,7 +159,7 @@ def _read_glue(values: pa.Array) -> FramedValues:
 
 
 def _inflate(values: pa.Array, compressed: Any, good: Any, bad: list[BadValue]) -> pa.Array:
-    """Return all values without what stands before them, those inflated that are compressed."""
+    """Return all values without their prefixes, and decompressed."""
     inflated: list[bytes | None] = []
     budget = SizeBudget(INFLATED_PER_BYTE, FREE_INFLATED)
     for row, value in enumerate(values.to_pylist()):
@@ -190,7 +190,7 @@ def _read_headers(values: pa.Array, headers: pa.Array, name: str) -> FramedValue
     rows = np.asarray(pc.list_parent_indices(headers).filter(wanted))
     found = pc.struct_field(flat, "value").filter(wanted).cast(pa.binary()).dictionary_encode()
     numbers = np.asarray(found.indices.fill_null(-1))
-    # Of headers of one name the last is written last, and stays.
+    # The last header with a name is written last, and stays.
     of_row = np.full(len(values), -2, np.int32)
     of_row[rows] = numbers
     present = np.asarray(values.is_valid()) if values.null_count else np.ones(len(values), bool)
@@ -201,7 +201,7 @@ def _read_headers(values: pa.Array, headers: pa.Array, name: str) -> FramedValue
     ]
     ids: list[SchemaId] = []
     tails: list[bytes] = []
-    # One more, at the end: the place of a header that is null.
+    # One more, at the end: the place of a null header.
     places = np.full(len(found.dictionary) + 2, -1, np.int32)
     faults: dict[int, BadValue] = {-1: BadValue(0, Reason.INCOMPLETE_HEADER, f"its header '{name}' is null")}
     for number, raw in enumerate(found.dictionary.to_pylist()):

@@ -1,7 +1,7 @@
 """Schema registries: Confluent's API and compatible registries, AWS Glue's.
 
 - `connect`: the registry of some options, one for a process.
-- `cached`: each schema looked up once, and the memory of schemas that are missing.
+- `cached`: each schema looked up once, and the memory of missing schemas.
 - `confluent`, `glue`: the requests, in the words of each API.
 - `inquiry`, `guard`: one HTTP request with all its attempts, and what its status means, within its time and its size;
   `clients` lends it the clients of confluent-kafka.

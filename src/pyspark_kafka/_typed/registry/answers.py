@@ -43,7 +43,7 @@ def check_schema(schema: Any, question: str, where: str) -> FoundSchema:
     """Return a schema of confluent-kafka's client as a value.
 
     Raises:
-        RegistryError: it has not the form of one (`REGISTRY_ANSWER_INVALID`), or rules that change values
+        RegistryError: the response is invalid (`REGISTRY_ANSWER_INVALID`), or rules that change values
             (`REGISTRY_RULES_UNSUPPORTED`).
     """
     kind, text = getattr(schema, "schema_type", None) or "AVRO", getattr(schema, "schema_str", None)

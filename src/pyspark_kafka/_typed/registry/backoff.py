@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 5.0
-# The longest time that a registry may ask for: it holds all questions of the process.
+# The longest pause that a registry can require: it delays all requests of the process.
 _MAX_ASKED_S = 60.0
 
 
@@ -28,7 +28,7 @@ class RegistryBackoff:
         self._not_before = 0.0
 
     def wait_s(self) -> float:
-        """Return the seconds until the next attempt; 0 if the registry answered last."""
+        """Return the seconds until the next attempt; 0 after a response."""
         with self._lock:
             return max(0.0, self._not_before - self._clock())
 

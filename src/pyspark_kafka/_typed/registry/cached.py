@@ -27,7 +27,7 @@ _MAX_TEXT = 64 << 20
 _MAX_UNKNOWN = 10_000
 _UNKNOWN_S = 10.0
 _MAX_SUBJECTS = 100
-# A query asks several times while it is planned; the next one is to see a new version.
+# The planning of a query sends several requests; the next query is to see a new version.
 _SUBJECT_S = 5.0
 
 
@@ -65,16 +65,16 @@ class CachedRegistry:
             _MAX_SUBJECTS, _SUBJECT_S, timer=clock
         )
         self._asked: dict[SchemaId, Future[RegisteredSchema]] = {}
-        # How many registrations there were: what was asked for before one may be old after it.
+        # The number of registrations: a response from before one may be old after it.
         self._registrations = 0
 
     def schema_by_id(self, schema_id: SchemaId) -> RegisteredSchema:
-        """Return the schema with an id; the registry is asked if this process has not seen it."""
+        """Return the schema with an id; a request is sent if this process has not seen it."""
         question: Future[RegisteredSchema] = Future()
         try:
             return self._find(schema_id, question)
         except BaseException as error:
-            # Also after an interrupt between two steps: others may wait for the answer.
+            # Also after an interrupt between two steps: others may wait for the result.
             with self._lock:
                 self._end_question(schema_id, question)
             if not question.done():
@@ -82,7 +82,7 @@ class CachedRegistry:
             raise
 
     def _find(self, schema_id: SchemaId, question: Future[RegisteredSchema]) -> RegisteredSchema:
-        """Return what is known of an id, or what the question of another thread finds; else ask this question."""
+        """Return the known schema of an id, or the result of another thread's request; else send the request."""
         with self._lock:
             known = self._known.get(schema_id)
             if known is not None:
@@ -129,17 +129,17 @@ class CachedRegistry:
                 if registrations == self._registrations:
                     self._subjects[key] = known
                 if known.schema_id is not None:
-                    # Values will ask for it, and it does not change.
+                    # Values will need it, and it does not change.
                     self._known[known.schema_id] = replace(known, subject=None, version=None)
                     self._unknown.pop(known.schema_id, None)
         return known
 
     def find_id(self, subject: str, schema: RegisteredSchema) -> SchemaId | None:
-        """Return the id that a schema has in a subject; asked each time."""
+        """Return the id that a schema has in a subject; not cached."""
         return self._registry.find_id(subject, schema)
 
     def incompatibilities(self, subject: str, schema: RegisteredSchema) -> list[str]:
-        """Return why a schema may not become the next version; asked each time."""
+        """Return why a schema may not become the next version; not cached."""
         return self._registry.incompatibilities(subject, schema)
 
     def register(self, subject: str, schema: RegisteredSchema) -> SchemaId:
@@ -148,12 +148,12 @@ class CachedRegistry:
             schema_id = self._registry.register(subject, schema)
         finally:
             with self._lock:
-                # It may have been registered although the answer was lost.
+                # It may have been registered although the response was lost.
                 self._subjects.clear()
                 self._registrations += 1
         with self._lock:
             self._unknown.pop(schema_id, None)
-            # Who asks from now on does not wait for an answer from before.
+            # Later calls do not wait for an earlier request.
             self._asked.pop(schema_id, None)
         return schema_id
 

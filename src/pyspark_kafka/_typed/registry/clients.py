@@ -1,4 +1,4 @@
-"""The clients of confluent-kafka that this process asks a registry with.
+"""The clients of confluent-kafka for this process's registries.
 
 A client has no connection between two questions, so none is used on both sides of a fork; what is worth keeping is its
 TLS context, which takes 50 ms to build. It is kept for seconds, so that renewed passwords and certificates apply soon.
@@ -51,13 +51,13 @@ class Clients:
                 for place, (address, built_at, client) in enumerate(self._kept):
                     if address == url:
                         del self._kept[place]
-                        # It has caches of its own, which would answer a second time for a registry that has changed.
+                        # It has its own caches, which would return old results for a changed registry.
                         client.clear_caches()
                         return built_at, client
         return now, _open_client(url, self._options)
 
     def put_back(self, url: str, built_at: float, client: Any) -> None:
-        """Keep a client whose last question was answered."""
+        """Keep a client after a successful request."""
         with self._lock:
             self._kept.append((url, built_at, client))
             del self._kept[:-_MAX_KEPT]
@@ -104,7 +104,7 @@ def _open_client(url: str, options: RegistryOptions) -> Any:
         "ssl.key.location": options.key_location,
     }
     if options.certificate_location is not None:
-        # Without one, OpenSSL would ask at the terminal for the password of a key that has one.
+        # Without one, OpenSSL would prompt at the terminal for the password of an encrypted key.
         settings["ssl.key.password"] = "" if options.key_password is None else options.key_password.reveal()
     try:
         return client_class({name: value for name, value in settings.items() if value is not None})

@@ -51,7 +51,7 @@ class ConfluentRegistry(SchemaRegistry):
             else:
                 number = schema_id
                 if not 0 <= number <= _MAX_ID:
-                    # Some registries answer as if the address were wrong; a producer that made the id up would end
+                    # Some registries respond as if the address were wrong; a producer that made the id up would end
                     # every query of the topic.
                     raise UnknownSchemaError(
                         f"is not in the schema registry {inquiry.where}, whose ids are 0 to {_MAX_ID}"

@@ -25,7 +25,7 @@ class OpenRegistries:
     """The registries of this process by their options. A forked child starts with none. Safe to use from threads.
 
     Args:
-        process_id: the id of the process that asks; tests pass their own, in place of a fork.
+        process_id: the id of the calling process; tests pass their own, in place of a fork.
     """
 
     def __init__(self, process_id: Callable[[], int] = os.getpid) -> None:
@@ -72,7 +72,7 @@ _OPEN = OpenRegistries()
 
 
 def open_registry(options: RegistryOptions) -> SchemaRegistry:
-    """Return what asks a schema registry, and remembers what it answered.
+    """Return a schema registry with a cache.
 
     Runs on: driver and executor, as often as you like: the same one for equal options of one process. Opens nothing:
     the first question does. Safe to use from threads; do not pickle it.

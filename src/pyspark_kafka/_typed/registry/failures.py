@@ -1,4 +1,4 @@
-"""Builds the errors of a registry, with the fate of the data; `inquiry` decides which."""
+"""Builds the errors of a registry, each with its effect on the data; `inquiry` decides which."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def shortened(text: object) -> str:
 
 
 def unreachable(question: str, where: str, reason: str, *, hint: str = "", retriable: bool = True) -> RegistryError:
-    """Build the error of a registry that does not answer.
+    """Build the error of a registry that does not respond.
 
     Args:
-        question: what was asked for: "schema 7".
+        question: the object of the request: "schema 7".
         where: the registry, without credentials.
         reason: how, as the end of a sentence.
         hint: what to do, if more is known.
-        retriable: whether it may answer later.
+        retriable: whether it may respond later.
     """
     return RegistryError(
         f"The schema registry {where} did not answer the question about {question}: {reason}. {_OUTCOME}",
@@ -84,7 +84,7 @@ def schema_rejected(question: str, where: str, reason: str) -> RegistryError:
 
 
 def answer_invalid(question: str, where: str, reason: str, *, hint: str = _URL_HINT) -> RegistryError:
-    """Build the error of an answer that is none of a registry, or too large."""
+    """Build the error of a response that is not a registry's, or too large."""
     return RegistryError(
         f"The schema registry {where} answered the question about {question} with what cannot be used: {reason}. "
         f"{_OUTCOME}",
@@ -107,7 +107,7 @@ def rules_unsupported(question: str, where: str, rules: str) -> RegistryError:
 
 
 def files_unusable(reason: str) -> OptionError:
-    """Build the error of certificates that cannot be loaded."""
+    """Build the error for unloadable certificates."""
     return OptionError(
         f"The certificates for the schema registry cannot be loaded: {reason}. Nothing was asked.",
         condition="TLS_FILES_INVALID",
@@ -136,7 +136,7 @@ def login_unusable(option: str, secret: Secret, reason: str) -> OptionError:
 
 
 def missing_package(package: str, extra: str, need: str) -> MissingDependencyError:
-    """Build the error of a library that is not there.
+    """Build the error for a missing library.
 
     Args:
         package: what cannot be imported.

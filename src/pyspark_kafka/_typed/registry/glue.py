@@ -1,4 +1,4 @@
-"""The schema registry of AWS Glue, asked with boto3 and the login that boto3 finds.
+"""The schema registry of AWS Glue, through boto3 and the login that boto3 finds.
 
 A subject is a schema of Glue by its name, an id is the UUID of a version, as text. Glue has no references.
 
@@ -73,7 +73,7 @@ _REJECTED = frozenset(
 
 
 class _NameTakenError(Exception):
-    """A name that was to be created is there: of another writer, or of an attempt whose answer was lost."""
+    """A new name exists already: from another writer, or from an attempt whose response was lost."""
 
 
 class GlueRegistry(SchemaRegistry):
@@ -188,7 +188,7 @@ class GlueRegistry(SchemaRegistry):
     def _add_version(
         self, subject: str, schema: RegisteredSchema, question: str, began: float
     ) -> tuple[dict[str, Any], object]:
-        """Return the answer and the status; a schema that the name has already is not added again."""
+        """Return the response and the status; a schema that the name has already is not added again."""
         place = self._place(subject)
         answer = self._ask(question, "register_schema_version", began, SchemaId=place, SchemaDefinition=schema.text)
         return answer, answer.get("Status")
@@ -230,19 +230,19 @@ class GlueRegistry(SchemaRegistry):
         return self._options.timeout_ms / 1000 - (time.monotonic() - began)
 
     def _ask(self, question: str, operation: str, began: float, **parameters: Any) -> dict[str, Any]:
-        """Return the answer to a request; one that may succeed later is repeated while there is time."""
+        """Return the response to a request; a request that may succeed later is repeated while there is time."""
         attempts = 0
         reason = "there was no time left for an attempt"
         while (left_s := self._left_s(began)) > 0:
             pause_s = self._backoff.wait_s()
-            # A registry that was away is asked once at the end, rather than not at all.
+            # After an outage one request is sent at the end, rather than none.
             time.sleep(pause_s if pause_s < left_s else left_s / 2)
             attempts += 1
             try:
                 answer = getattr(self._open(), operation)(**parameters)
             except Exception as error:  # noqa: BLE001 - botocore's errors have many classes; each is judged
                 failure = self._judge(question, operation, error)
-                # An answer of Glue, not a failure of this machine or the way there.
+                # Glue's response, not a failure of this machine or the network.
                 answered = isinstance(getattr(error, "response", None), dict)
             else:
                 self._backoff.answered()
@@ -294,7 +294,7 @@ class GlueRegistry(SchemaRegistry):
         return answer_invalid(question, self._where, said, hint="Look the code up in the documentation of AWS Glue.")
 
     def _judge_client(self, question: str, error: Exception) -> Exception | str:
-        """Return the same of a failure that is not Glue's answer; the class has a name, and no message is repeated."""
+        """Return the same for a failure without a response from Glue; the class is named, no message is repeated."""
         name = type(error).__name__
         if "Credential" in name or name in ("ProfileNotFound", "TokenRetrievalError", "UnauthorizedSSOTokenError"):
             return _with_hint(login_refused(question, self._where, f"there is no login of AWS ({name})"), _LOGIN_HINT)

@@ -44,7 +44,7 @@ def parse_retry_after(text: str, now: float) -> float:
 
 
 class AnswerError(Exception):
-    """An answer that is not read to its end; its text says why, as the end of a sentence."""
+    """A partly read response; its text says why, as the end of a sentence."""
 
 
 class Guard:
@@ -58,25 +58,25 @@ class Guard:
 
     def __init__(self, ends_at: float) -> None:
         self._ends_at = ends_at
-        # How long one request may take at most, so that another address may be asked.
+        # The maximum time of one request, so that another address can be tried.
         self.share_s = self.left_s()
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
         self.was_cut = False
-        # For how long the last busy answer asked to be left alone.
+        # The pause that the last busy response required.
         self.retry_after_s = 0.0
         self._timer = threading.Timer(self.left_s(), self._cut)
         self._timer.daemon = True
         self._timer.start()
 
     def left_s(self) -> float:
-        """Return the seconds that are left; never below 0."""
+        """Return the remaining seconds; never below 0."""
         return max(0.0, self._ends_at - time.monotonic())
 
     def watch(self, session: Any, token: Revealed | None) -> None:
-        """Watch over the requests of a session of httpx.
+        """Watch the requests of an httpx session.
 
-        Its hooks are run for each request and for each answer before its body is read.
+        Its hooks are run for each request and for each response before its body is read.
 
         Args:
             session: of httpx.
@@ -87,7 +87,7 @@ class Guard:
         library = sys.modules[type(session).__module__.partition(".")[0]]
 
         class Counted(library.SyncByteStream):  # type: ignore[misc, name-defined]
-            """The body of an answer, as far as it is not too large."""
+            """The body of a response, as far as it is not too large."""
 
             def __init__(self, stream: Any) -> None:
                 self._stream = stream

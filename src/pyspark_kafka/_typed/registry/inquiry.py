@@ -110,7 +110,7 @@ class Inquiry:
 
     @property
     def url(self) -> str:
-        """The address that is asked now."""
+        """The current address."""
         return self._urls[0]
 
     @property
@@ -119,16 +119,16 @@ class Inquiry:
         return shown_url(self.url)
 
     def ask(self, question: str, request: Callable[[Any], _T], *, once: bool = False) -> _T:
-        """Return the result of a request; addresses that do not answer are asked again, in turn, until the deadline.
+        """Return the result of a request; silent addresses are retried, in turn, until the deadline.
 
         Args:
             question: what is asked for, for errors: "schema 7".
             request: makes one request with confluent-kafka's client.
-            once: whether each address is asked once only.
+            once: whether each address gets one request only.
 
         Raises:
-            UnknownSchemaError: the registry says that there is none.
-            RegistryError: it does not answer, does not let the user in, does not want to, or answers nonsense.
+            UnknownSchemaError: the registry has none.
+            RegistryError: it does not respond, refuses the login or the request, or responds with nonsense.
             OptionError: a certificate cannot be loaded (`TLS_FILES_INVALID`), a secret is not there
                 (`SECRET_UNAVAILABLE`), or is none that a request can carry (the same, or `OPTION_INVALID`).
         """
@@ -138,7 +138,7 @@ class Inquiry:
             if not self._rest():
                 break
             for index in range(len(self._urls)):
-                # An answer that is lost must leave time for another attempt, and for the other addresses.
+                # A lost response must leave time for another attempt, and for the other addresses.
                 left_s = self._guard.left_s() / (len(self._urls) - index)
                 self._guard.share_s = min(left_s, self._timeout_ms / 1000 / _MIN_ATTEMPTS)
                 attempts += 1
@@ -175,11 +175,11 @@ class Inquiry:
         )
 
     def _rest(self) -> bool:
-        """Wait until the registry may be asked again; return whether there is time left."""
+        """Wait until the next request is allowed; return whether there is time left."""
         pause_s = self._backoff.wait_s()
         left_s = self._guard.left_s()
         if pause_s >= left_s:
-            # A registry that was away is asked once at the end, rather than not at all.
+            # After an outage one request is sent at the end, rather than none.
             pause_s = left_s / 2
         if pause_s > 0:
             time.sleep(pause_s)
@@ -237,12 +237,12 @@ class Inquiry:
             return _PassingError(f"the request could not be sent ({name})")
         if "TransportError" in bases or isinstance(error, OSError):
             return _PassingError(f"{name}: {shortened(self._hidden(str(error))) or 'the connection ended'}")
-        # What the client meets in JSON that is none, or is not an answer of a registry.
+        # The client's errors for invalid JSON, or a response that is not a registry's.
         form = "JSON" if isinstance(error, ValueError) else "of the form that a registry's answers have"
         return answer_invalid(question, self.where, f"it is not {form} ({name})")
 
     def _hidden(self, text: str) -> str:
-        """Return what a registry or a library said, without what it may repeat of the login."""
+        """Return the message of a registry or a library, without any part of the login."""
         secrets = [self._options.basic_auth, self._options.bearer_token, self._options.key_password]
         for secret in filter(None, secrets):
             try:
@@ -302,13 +302,13 @@ def _token(secret: Secret) -> Revealed:
 
 
 def judge_status(question: str, where: str, status: int, code: object, said: str) -> Exception:
-    """Return the error that an answer with a status of HTTP is. Pure.
+    """Return the error for a response with an HTTP status. Pure.
 
     Args:
-        question: what was asked for.
+        question: the object of the request.
         where: the registry.
         status: of HTTP.
-        code: of the registry, if its answer has one.
+        code: of the registry, if its response has one.
         said: its message.
     """
     spoken = f"HTTP status {status}" + (f", code {code}" if _is_code(code) else "") + (f": {said}" if said else "")

@@ -23,12 +23,12 @@ def resolve(
 ) -> tuple[NamedSchema, ...]:
     """Return the schemas that a schema needs, each after the schemas that it needs itself.
 
-    Runs on: driver and executor; blocks as `find` does, which is asked once for each place.
+    Runs on: driver and executor; blocks as `find` does, which is called once for each place.
 
     Args:
         schema: the schema that needs them.
         find: returns the schema at a place.
-        question: what was asked for, for errors.
+        question: the object of the request, for errors.
         where: the registry.
 
     Raises:

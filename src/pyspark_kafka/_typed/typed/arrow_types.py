@@ -33,15 +33,15 @@ def spark_has(given: pa.DataType) -> pa.DataType:
 
 
 def narrowed(found: pa.DataType, asked: pa.DataType, path: str) -> pa.DataType:
-    """Return a type with the fields that are asked for, in their order.
+    """Return a type with the requested fields, in their order.
 
     Args:
         found: what a schema has.
-        asked: a part of it: structs may have fewer fields in any order, everything else is equal.
+        asked: the requested part: structs may have fewer fields in any order, everything else is equal.
         path: what `found` is, for errors.
 
     Raises:
-        SchemaError: a field does not exist, is asked for twice, or has another type.
+        SchemaError: a field does not exist, is requested twice, or has another type.
     """
     if pa.types.is_struct(found) and pa.types.is_struct(asked):
         fields: list[pa.Field] = []

@@ -45,7 +45,7 @@ def columns_of_text(text: str) -> pa.StructType:
 def json_column(
     side: str, options: FormatOptions, columns: pa.DataType, schema: RegisteredSchema | None
 ) -> ColumnFormat:
-    """Return the column of documents of JSON.
+    """Return the column of JSON documents.
 
     Args:
         side: `key` or `value`, for errors.

@@ -41,7 +41,7 @@ def read_schema_text(option: str, given: str) -> str:
         given: the text, or `file:PATH`; `FILE:` is the same.
 
     Returns:
-        The text. Of a file that is not text: its bytes in Base64, as a FileDescriptorSet is given inline.
+        The text. For a binary file, its bytes in Base64, as a FileDescriptorSet is given inline.
 
     Raises:
         OptionError: the file cannot be read, is larger than 4 MiB, or the administrator of this process does not allow

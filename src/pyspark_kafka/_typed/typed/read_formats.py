@@ -39,7 +39,7 @@ def spread_corrupt(bad_rows: Sequence[int], made: Mapping[str, pa.Array], rows: 
     """Return the column of mode PERMISSIVE: a struct in each bad row, null in all others; pure.
 
     Args:
-        bad_rows: the rows that are bad, each once.
+        bad_rows: the bad rows, each once.
         made: the fields of the struct by name, a value for each bad row.
         rows: how many rows the column has.
         wanted: its type: `CORRUPT_TYPE`, or a part of its fields.
@@ -89,14 +89,14 @@ class ReadFormats:
         return fields
 
     def narrow(self, asked: pa.Schema) -> ReadFormats:
-        """Return the plan of a read that asks for a part of the columns.
+        """Return the plan of a read with a part of the columns.
 
         Args:
-            asked: the columns that are asked for. `key` and `value` may have a part of their fields, in any order;
+            asked: the requested columns. `key` and `value` may have a part of their fields, in any order;
                 one that is not there stays as it is.
 
         Raises:
-            SchemaError: a field does not exist, is asked for twice, or has another type.
+            SchemaError: a field does not exist, is requested twice, or has another type.
         """
         return replace(self, key=_narrowed("key", self.key, asked), value=_narrowed("value", self.value, asked))
 
@@ -109,8 +109,8 @@ def plan_read(options: TypedReadOptions, topic: str | None, registry: SchemaRegi
 
     Args:
         options: what the user wants, as `options` resolves it.
-        topic: the one topic that is read, which names the subjects; None if there may be several.
-        registry: the registry to ask; None: from the options.
+        topic: the single source topic, which names the subjects; None if there may be several.
+        registry: the registry; None: from the options.
 
     Returns:
         The plan. A schema that was looked up has its subject, version and id.
@@ -118,7 +118,7 @@ def plan_read(options: TypedReadOptions, topic: str | None, registry: SchemaRegi
     Raises:
         OptionError: a file of a schema cannot be read.
         SchemaError: a schema does not exist, is in another language, or cannot be read as columns.
-        RegistryError: the registry does not answer, or refuses the login.
+        RegistryError: the registry does not respond, or refuses the login.
         MissingDependencyError: without the packages of a format or of the registry.
     """
 
@@ -165,11 +165,11 @@ def find_schema(
         side: `key` or `value`.
         options: what they are.
         default: the subject if the options do not name it.
-        ask: returns the registry.
+        ask: a function that returns the registry.
 
     Raises:
         SchemaError: there is no such subject or version, or it is in another language.
-        RegistryError: the registry does not answer, or refuses the login.
+        RegistryError: the registry does not respond, or refuses the login.
     """
     subject = options.subject or default
     if subject is None:

@@ -67,18 +67,18 @@ def decode(
             `file:PATH`. None: the schema of the registry.
         framing: what stands before each value; None: `confluent` with a registry, else `none`.
         message: the full name of the message, of Protobuf.
-        registry: the options `schema.registry.*`; None: no registry. The latest version of a subject is asked for at
+        registry: the options `schema.registry.*`; None: no registry. The latest version of a subject is fetched at
             most every 5 s.
         subject: the subject of the schema, if the registry has it.
         schema_version: its version; None: the latest.
         recursive_field_max_depth: how many levels of a record of Avro that holds itself are read; None: such a schema
             is an error.
-        timestamp_format: the pattern of fields of type TIMESTAMP, of JSON; None: as without the option.
-        date_format: the pattern of fields of type DATE, of JSON.
+        timestamp_format: the pattern of JSON fields with type TIMESTAMP; None: as without the option.
+        date_format: the pattern of JSON fields with type DATE.
         open_parts: what parts of a JSON Schema without a type of a column are; None: an error.
         headers: the headers of the records, with the wire formats `confluentHeader` and `confluentDual`.
         is_key: whether they are keys, with these wire formats.
-        on_bad: the handling of values that cannot be read. `raise`: an error. `null`: their rows are null, and `bad`
+        on_bad: the handling of unreadable values. `raise`: an error. `null`: their rows are null, and `bad`
             names them.
 
     Returns:
@@ -89,7 +89,7 @@ def decode(
         RecordError: a value cannot be read, and `on_bad` is `raise`; or the column would pass 2 GiB of text or bytes.
         SchemaError: the schema cannot be used, or does not exist.
         OptionError: an argument is not valid.
-        RegistryError: the registry does not answer, or refuses the login; no value is at fault.
+        RegistryError: the registry does not respond, or refuses the login; no value is at fault.
         MissingDependencyError: without the packages of the format or of the registry.
     """
     check_on_bad(on_bad)
@@ -156,7 +156,7 @@ def encode(
         RecordError: a value does not fit; it names row and field. Or all together pass 2 GiB.
         SchemaError: the type of the column does not fit the schema, or the schema cannot be used or has no id.
         OptionError: an argument is not valid.
-        RegistryError: the registry does not answer, or refuses the login.
+        RegistryError: the registry does not respond, or refuses the login.
         MissingDependencyError: without the packages of the format or of the registry.
     """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -203,7 +203,7 @@ def check_on_bad(on_bad: str) -> None:
 
 
 def bad_value(bad: BadValue, where: str, value_format: str, count: int) -> RecordError:
-    """Build the error of a value that cannot be read.
+    """Build the error for an unreadable value.
 
     Args:
         bad: the first such value.

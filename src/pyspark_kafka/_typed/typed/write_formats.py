@@ -45,7 +45,7 @@ class WriteFormats:
 
 
 def typed_columns(options: TypedWriteOptions | None) -> frozenset[str]:
-    """Return the columns that are encoded: `key`, `value`, both or none."""
+    """Return the encoded columns: `key`, `value`, both or none."""
     if options is None:
         return frozenset()
     return frozenset(side for side in ("key", "value") if getattr(options, side).format != "binary")
@@ -77,7 +77,7 @@ def plan_write(
         SchemaError: a column does not fit its schema: the text has the path; or the schema is not in its subject, is
             not compatible, or is of another format.
         OptionError: the file of a schema cannot be read, or a subject is not known.
-        RegistryError: the registry does not answer.
+        RegistryError: the registry does not respond.
         MissingDependencyError: the package of a format is not there.
     """
     found = [
@@ -144,7 +144,7 @@ class _Side:
         self._registry = registry
 
     def find(self, known: RegisteredSchema | None) -> _Found:
-        """Return the column with its schema; asks the registry unless the schema is known."""
+        """Return the column with its schema; sends a request unless the schema is known."""
         given = self._options
         if given.format not in WITH_SCHEMA:
             return _Found(self._side, self._checked(None))

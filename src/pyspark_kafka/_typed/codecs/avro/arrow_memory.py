@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 
 def fixed_values(column: pa.Array, kind: Literal["B", "i", "q"], width: int) -> Any:
-    """Return the values of a column of fixed width.
+    """Return the values of a fixed-width column.
 
     Args:
         column: of a type with `width` bytes a value; may be a slice.

@@ -63,7 +63,7 @@ class AvroColumn:
         arrow_type: what the array has.
         builder: the kernel's.
         children: fields of a record, members of a union, the items of an array, keys and values of a map.
-        names: of the fields of a struct.
+        names: of a struct's fields.
         finish: makes the array; the builder is not used after it.
     """
 
@@ -100,7 +100,7 @@ def build_column(
     Args:
         schema: the reader's.
         given: the type.
-        wanted: a type with the fields of records that are wanted, in their order; None: all.
+        wanted: a type with the wanted fields of records, in their order; None: all.
         recursive_field_max_depth: how often a record may be within itself, if `wanted` does not say it: 1 leaves fields
             out that hold their own record, 2 has them once, and so on; 0 refuses such a schema. What is left out is
             the whole field of a record.
@@ -191,7 +191,7 @@ class _Columns:
                 chosen.append((known[each.name], each.type))
         else:
             if found.name in within and self._max_depth == 0:
-                # The column may be one of keys, and the path begins with `value` all the same.
+                # The column may be one of keys, and the path begins with `value` nevertheless.
                 place = path.removeprefix("value").lstrip(".")
                 raise invalid_schema(
                     f"record '{found.name}' holds itself, in field '{place}', which the type of a column cannot",
@@ -218,7 +218,7 @@ class _Columns:
             elif wanted.get_field_index(name) >= 0:
                 members.append(self.build(branch, wanted.field(name).type, within, f"{path}.{name}"))
             else:
-                # A value may be in a member that is not wanted: it is built, but not what is deeper in it.
+                # A value may be in an unwanted member: it is built, but not its deeper values.
                 members.append(self._unwanted(branch, f"{path}.{name}"))
         kept = tuple(member for member in members if member is not None)
         return _struct(given, kept, names) if len(kept) == len(members) else None

@@ -67,7 +67,7 @@ class AvroDecoder:
         Args:
             writer: what the values were written with.
             reader: what they are wanted as; None: the same.
-            wanted: a type with the fields of records that are wanted, in their order; None: all. The others are
+            wanted: a type with the wanted fields of records, in their order; None: all. The others are
                 skipped: they need not resolve, and their contents are not checked.
             recursive_field_max_depth: see `build_column`.
 

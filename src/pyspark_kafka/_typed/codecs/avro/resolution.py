@@ -36,7 +36,7 @@ _MAX_STEPS = 100_000
 _INT32 = -(1 << 31), (1 << 31) - 1
 _INT64 = -(1 << 63), (1 << 63) - 1
 _DAY_MS = 86_400_000
-# How alike two types are, the best first. Types that are not alike may resolve, too: a number that is widened, and
+# The likeness of two types, the best first. Unlike types may resolve, too: a number that is widened, and
 # records, whose names need not be the same.
 _SAME_NAME, _SAME_ALIAS, _SAME_LAST_NAME, _SAME_LAST_ALIAS, _UNLIKE = range(5)
 # What a number becomes in microseconds.
@@ -187,7 +187,7 @@ class _Resolution:
     def _record(self, found: Record, target: Record, column: AvroColumn, path: str) -> Any:
         places = dict(zip(column.names, column.children, strict=True))
         names = {each.name for each in found.fields}
-        # A field of the reader is the writer's field of its name, else of one of its aliases.
+        # A reader's field is the writer's field with its name, else with one of its aliases.
         wanted: dict[str, Field] = {}
         missing: list[Field] = []
         for each in target.fields:
@@ -260,7 +260,7 @@ class _Resolution:
             if found.name not in self._leasts:
                 # Of a record that is directly within itself there is no value: any number is right.
                 self._leasts[found.name] = 0
-                # Bounded: a record of records of records has a sum that grows without end.
+                # Bounded: the sum for nested records grows without end.
                 self._leasts[found.name] = min(1 << 20, sum(self._min_size(each.type) for each in found.fields))
             return self._leasts[found.name]
         if isinstance(found, Fixed):

@@ -26,7 +26,7 @@ def may_have_many(text: bytes, widest: int) -> bool:
 
 
 def cell_counter(kind: pa.DataType) -> Callable[[Any], int] | None:
-    """Return what counts the cells of the items of a value, as far as it fits its type; None for a type without any."""
+    """Return a counter of cells in a value's items, as far as it fits its type; None for a type without any."""
     if pa.types.is_struct(kind):
         found = ((each.name, cell_counter(each.type)) for each in kind)
         fields = [(name, count) for name, count in found if count is not None]
@@ -52,7 +52,7 @@ def cell_counter(kind: pa.DataType) -> Callable[[Any], int] | None:
 
 
 def _width(kind: pa.DataType) -> int:
-    """Return how many cells a row of a type has, without the cells of the items of lists and maps."""
+    """Return the number of cells in a row of a type, without items of lists and maps."""
     return 1 + (sum(_width(each.type) for each in kind) if pa.types.is_struct(kind) else 0)
 
 

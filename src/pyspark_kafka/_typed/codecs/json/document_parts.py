@@ -40,13 +40,13 @@ def connect_decimal(scale: int) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPart:
-    """A part that is changed, or that has such parts.
+    """A changed part, or one with such parts.
 
     Attributes:
         change: returns the new text of it; None if parts of it are changed.
         members: parts of an object, by name.
         items: the part that each item of a list is.
-        entries: the part that the value of each entry of a map is.
+        entries: the part for the values of a map.
         nulls: members of an object that are null where they are missing.
     """
 
@@ -114,7 +114,7 @@ def _raw_parts() -> _RawParts:
 
 
 def _rewritten_entries(text: bytes, part: DocumentPart) -> bytes:
-    """Return an object with each of its values changed: msgspec would take one of several of the same name."""
+    """Return an object with each of its values changed: msgspec would take one of several values with one name."""
     decoded = text.decode()
     if decoded[:1] != "{":
         return text
@@ -159,7 +159,7 @@ def has_parts(kind: pa.DataType) -> bool:
 
 
 def part_type(documents: pa.DataType | None, kind: pa.DataType, name: str = "") -> pa.DataType | None:
-    """Return the type of a member of documents, or of their items; None if they have no such part."""
+    """Return the type of the documents' member or of their items; None if they have no such part."""
     if documents is None:
         return None
     if pa.types.is_struct(kind) and pa.types.is_struct(documents):
@@ -176,7 +176,7 @@ def parts_to_read(documents: pa.DataType, wanted: pa.DataType) -> DocumentPart |
 
 
 def parts_to_write(documents: pa.DataType, column: pa.DataType) -> DocumentPart | None:
-    """Return the parts to change after a column of texts of JSON is written; None without any."""
+    """Return the parts to change after a column of JSON texts is written; None without any."""
     return _parts(documents, column, _from_text, is_write=True)
 
 

@@ -77,7 +77,7 @@ class JsonEncoder:
         Args:
             column: of the type.
             prefix: what stands before each value, such as the id of its schema.
-            nulls: members that are null, and not left out.
+            nulls: null members that are not left out.
 
         Returns:
             A binary array. A row that is null is null: a tombstone.

@@ -33,7 +33,7 @@ class RefusalSearch:
         self._refusal, self._searches = refusal, 0
 
     def find(self, texts: Sequence[bytes | None], error: str) -> dict[int, str | None]:
-        """Return rows of refused values, at least one, with the field that is refused; None if it is unknown.
+        """Return rows of refused values, at least one, with the refused field; None if it is unknown.
 
         Args:
             texts: the values, which are refused together; others may be refused when these are gone.
@@ -71,7 +71,7 @@ class RefusalSearch:
         return pa.schema([pa.field(self._schema[0].name, _narrowed(self._type, path))])
 
     def _path(self, texts: Sequence[bytes | None], error: str) -> tuple[str, ...]:
-        """Return the path of the field that is refused, empty if nothing tells it."""
+        """Return the path of the refused field; empty if it is unknown."""
         named = _named_path(error, self._type)
         if named:
             return named

@@ -50,7 +50,7 @@ class _Letters(NamedTuple):
 
     Attributes:
         name: the part of a time.
-        expression: the texts that are read.
+        expression: the readable texts.
         digits: the number of digits, if it is always the same; 0: a number of any width; None: it is not a number.
     """
 
@@ -116,7 +116,7 @@ class TimePattern:
     expression: str
 
     def read(self, texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, list[int]]:
-        """Return texts as times of a type, and the places of texts that are not times: they are null.
+        """Return texts as times of a type, and the places of other texts: they are null.
 
         A part that the pattern lacks is taken from midnight on January 1, 1970, in UTC.
         """

@@ -56,7 +56,7 @@ _MAX_KEPT = 1000
 
 
 def read_message(given: RegisteredSchema, name: str | None) -> Any:
-    """Return the descriptor of a message of a schema.
+    """Return the descriptor of a schema's message.
 
     Args:
         given: the schema.
@@ -82,7 +82,7 @@ class MessageDecoder:
 
         Args:
             descriptor: the reader's message.
-            wanted: a type with the fields that are wanted; the others are skipped.
+            wanted: a type with the wanted fields; the others are skipped.
             registry: has the schemas of ids. None: values are messages of the reader's own file, whatever their id.
 
         Raises:
@@ -106,7 +106,7 @@ class MessageDecoder:
         """Read messages, behind whose id stands which message of the schema they are."""
         bad = list(framed.bad)
         places = framed.places
-        # Names are of messages that are not nested in another.
+        # Names are of top-level messages.
         skipped, paths = _read_paths(framed, bad, may_have_names=self._descriptor.containing_type is None)
         wrong = np.zeros(len(places), bool)
         named = replace(framed, places=np.where(paths.places >= 0, places, -1))

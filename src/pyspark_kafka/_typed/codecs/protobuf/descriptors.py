@@ -261,7 +261,7 @@ def column_type(read: pa.DataType) -> pa.DataType:
 
 
 def missing_package(name: str) -> MissingDependencyError:
-    """Build the error for a package that is not there."""
+    """Build the error for a missing package."""
     return MissingDependencyError(
         f"Values in Protobuf need the Python package '{name}', which cannot be imported.",
         condition="MISSING_DEPENDENCY",

@@ -24,7 +24,7 @@ _BYTES_VALUE = "google.protobuf.BytesValue"
 
 
 class ProtobufEncoder:
-    """Writes structs as messages. A field that the struct lacks is not set, nor one that is null and may be absent.
+    """A writer of structs as messages. Missing fields are not set, nor null fields that may be absent.
 
     Lists and maps that are null are empty. -0.0 is written as 0.0 where a field is always there. A message within
     itself is a column of bytes, as it is read, and written as it is.
@@ -229,7 +229,7 @@ def _check_values(column: pa.Array, descriptor: Any, path: str, walks: dict[str,
     That is a text that is not a name of its enum, a null in a list or map, a null in a field that is required or always
     there, two members of a oneof, of which readers see the last, and bytes that are not a message, in place of one.
     """
-    # Without what stands in memory below a struct that is null.
+    # Without the memory below a null struct.
     children = dict(zip([each.name for each in column.type], column.flatten(), strict=True))
     for field in descriptor.fields:
         if field.name in children and children[field.name].null_count:

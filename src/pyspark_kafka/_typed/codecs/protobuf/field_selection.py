@@ -12,7 +12,7 @@ _GOOGLE = "google.protobuf."
 def narrow_message(descriptor: Any, wanted: pa.DataType) -> Any:
     """Return the descriptor of a message with the wanted fields only.
 
-    A message that stands in several places has the fields that are wanted in any of them; Google's are whole.
+    A message in several places has the fields that are wanted in any of them; Google's are whole.
 
     Runs on: driver and executor, once a column.
 
@@ -22,7 +22,7 @@ def narrow_message(descriptor: Any, wanted: pa.DataType) -> Any:
             are left out.
 
     Returns:
-        A descriptor of a pool of its own; the message itself if all of it is wanted.
+        A descriptor from its own pool; the message itself if all of it is wanted.
     """
     names: dict[str, set[str] | None] = {}
     _collect(descriptor, wanted, names)

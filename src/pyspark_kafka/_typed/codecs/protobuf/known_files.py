@@ -44,7 +44,7 @@ def known_files(paths: Iterable[str], given: Iterable[str] = ()) -> list[Any]:
 
     Args:
         paths: of the files. Others, and those whose package is not installed, are left out: what needs them names them.
-        given: the paths of files that are there, and are left out.
+        given: the paths of existing files, which are left out.
 
     Raises:
         ImportError: without the package protobuf.

@@ -1,4 +1,4 @@
-"""Items of maps whose entries have no value: of a map of messages such an item is an empty message.
+"""Items of maps whose entries have no value: in a message map such an item is an empty message.
 
 ptars reads them as nulls. Source: "Maps" of protobuf.dev: an entry is a message, and its fields may be left out.
 """
@@ -53,7 +53,7 @@ def find_message_maps(descriptor: Any, kind: pa.DataType, read: Callable[[bytes]
 
 
 def fill_items(column: pa.Array, maps: MessageMaps) -> pa.Array:
-    """Return a column with empty messages in place of the items of maps that are null."""
+    """Return a column with empty messages in place of null map items."""
     kind = column.type
     if pa.types.is_struct(kind):
         fields = [column.field(place) for place in range(kind.num_fields)]

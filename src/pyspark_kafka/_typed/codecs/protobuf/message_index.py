@@ -11,7 +11,7 @@ from pyspark_kafka._typed.codecs.zigzag import put_zigzag, read_zigzag
 
 _MAX_LEVELS = 16
 _REFERENCE = re.compile(rb"[\x03-\x7f]\x0a[\x01-\x7d][A-Za-z_][A-Za-z0-9_]{0,124}")
-# Of a number of 32 bits.
+# Of a 32-bit number.
 _MAX_BYTES = 5
 _UNSIGNED = (
     "varints without zig-zag, as confluent-kafka for Python writes them up to version 1.7, and later with its setting "
@@ -83,7 +83,7 @@ def write_message_index(path: tuple[int, ...]) -> bytes:
 def read_message_name(value: bytes, start: int) -> tuple[str, int] | None:
     r"""Return the name of the message, without its package, and where the value begins; None if there is no name.
 
-    Read as indexes, such bytes are not valid, or name a message that is nested in another.
+    Read as indexes, such bytes are not valid, or name a nested message.
 
     Source: Apicurio's `ProtobufSerializer`: a message `Ref` with the name as field 1, after its length as a varint.
 

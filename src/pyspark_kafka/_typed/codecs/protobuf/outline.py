@@ -87,7 +87,7 @@ def find_too_many(cells: Any, sizes: Any) -> list[int]:
 
 
 class _Tables:
-    """The fields of all messages of a schema, in the arrays of the kernel."""
+    """The fields of a schema's messages, in the kernel's arrays."""
 
     def __init__(self, descriptor: Any, kind: pa.DataType | None, whole: Any) -> None:
         # By node: its fields by their numbers.
@@ -119,7 +119,7 @@ class _Tables:
         return _variant.outline.FieldWalk(places, (dense, sparse_numbers, sparse), columns, seen)
 
     def _add(self, descriptor: Any, kind: pa.DataType, whole: Any) -> tuple[int, int]:
-        """Add a message that has columns, and return its node, and the number of its columns."""
+        """Add a message with columns, and return its node and the number of its columns."""
         node, cells, fields = len(self._nodes), 1, dict[int, int]()
         self._nodes.append(fields)
         types = {each.name: each.type for each in kind}

@@ -84,7 +84,7 @@ def _read(text: str, references: tuple[NamedSchema, ...]) -> bytes:
     try:
         return _as_set(data, [each for each in others if each is not None])
     except UnicodeDecodeError as error:
-        # Names are read as text when they are asked for.
+        # Names are read as text at their first use.
         raise _unusable("a name in it is not UTF-8") from error
 
 
@@ -236,7 +236,7 @@ def _statement(parts: Iterator[tuple[str, bool]]) -> tuple[str, bool]:
 
 
 def _kept_of_brackets(parts: Iterator[tuple[str, bool]]) -> str:
-    """Return what is left of a list of options, with its brackets; nothing if no option is left."""
+    """Return the remaining list of options, with its brackets; nothing if no option is left."""
     kept: list[str] = []
     item: list[str] = []
     first, depth = "", 0

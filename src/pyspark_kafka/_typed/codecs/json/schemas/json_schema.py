@@ -340,7 +340,7 @@ def _is_connect_decimal(schema: dict[str, Any]) -> bool:
 
 
 def _connect_decimal(schema: dict[str, Any], place: _SchemaPart) -> pa.DataType:
-    """Return the type of a decimal of Connect's JsonSchemaConverter, whose values are Base64 or numbers.
+    """Return the decimal type from Connect's JsonSchemaConverter, whose values are Base64 or numbers.
 
     Source: JsonSchemaData of confluentinc/schema-registry; which of both is an option of the converter.
     """

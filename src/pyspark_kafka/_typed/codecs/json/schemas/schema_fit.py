@@ -74,7 +74,7 @@ class JsonSchemaFit:
         """Refuse rows without a value where the schema requires one.
 
         Returns:
-            The members that are required, take null, and are null in a row: null members are left out otherwise. None
+            The required members that take null, and are null in a row: null members are left out otherwise. None
             if there are none.
 
         Raises:

@@ -106,7 +106,7 @@ class StructWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The change of a part of a column before ptars writes it.
+    """The change of a column's part before ptars writes it.
 
     Attributes:
         parts: its parts: a struct's fields by their places; the items of a list or a map, by 0.
@@ -204,7 +204,7 @@ def _relabeled(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _item_of(kind: pa.DataType, field: Any) -> tuple[pa.DataType, Any]:
-    """Return the type of the items of a list or a map, and the field that they are of; else both as they are."""
+    """Return the item type of a list or a map, and its field; else both as they are."""
     if pa.types.is_map(kind):
         return kind.item_type, field.message_type.fields_by_name["value"]
     return (kind.value_type, field) if pa.types.is_list(kind) else (kind, field)

@@ -21,7 +21,7 @@ class PlainMessage:
     """A message as ptars is given it.
 
     Attributes:
-        descriptor: of a pool of its own.
+        descriptor: from its own pool.
         names: by the full name of a message whose fields have other names there: those by the fields' own names.
     """
 
@@ -156,7 +156,7 @@ def _keep_message(message: Any, path: str, used: set[str], names: dict[str, dict
 
 
 def _other_names(message: Any) -> dict[str, str]:
-    """Return other names of all fields of a message, if two are one in camel case; else nothing."""
+    """Return other names for all of a message's fields, if two are one in camel case; else nothing."""
     given = [each.name for each in message.field]
     if len({each.replace("_", "").lower() for each in given}) == len(given):
         return {}

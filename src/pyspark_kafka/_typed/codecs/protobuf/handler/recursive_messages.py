@@ -24,7 +24,7 @@ def unroll_message(descriptor: Any, *, is_folded: bool = False) -> Any:
         is_folded: whether each field with a message that is within itself has bytes, also the first one.
 
     Returns:
-        A descriptor of a pool of its own; the message itself if nothing in it is within itself.
+        A descriptor from its own pool; the message itself if nothing in it is within itself.
     """
     unending = _find_unending(descriptor)
     if descriptor.full_name not in unending:
@@ -64,7 +64,7 @@ def _find_unending(descriptor: Any) -> set[str]:
 
 
 def _find_cyclic(descriptor: Any, unending: set[str]) -> set[str]:
-    """Return the names of the messages that are within themselves, of the messages that have one in them."""
+    """Return the names of messages that are within themselves, and of messages with such a message in them."""
     children: dict[str, set[str]] = {}
     left = [descriptor]
     while left:
