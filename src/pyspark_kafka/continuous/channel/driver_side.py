@@ -32,7 +32,7 @@ from pyspark_kafka.errors import TransportError
 _LOG = logging.getLogger(__name__)
 
 ALIVE_SECONDS = 2.0
-# A task whose machine is gone, or that is stopped, says nothing; its connection may stay.
+# A stopped task, or one whose machine is gone, sends nothing; its connection may stay.
 LOST_SECONDS = 20.0
 SILENT = "it was silent"
 _GREETING_SECONDS = 5.0
@@ -40,7 +40,7 @@ _SEND_SECONDS = 5.0
 _MAX_UNAUTHENTICATED = 64
 # How long a connection has for its greeting while others find no room; a task greets within milliseconds.
 _YIELD_SECONDS = 1.0
-# One line of the log for all connections that are not of the query within this time.
+# One log line for all foreign connections within this time.
 _TOLD_EVERY_SECONDS = 60.0
 # Tasks come at the same time. A connection that finds no room here is tried again by the kernel, after seconds.
 _BACKLOG = 4096
@@ -122,7 +122,7 @@ class TaskConnections:
         return int(self._listener.getsockname()[1])
 
     def broadcast(self, message: Message) -> None:
-        """Send a message to every task that is there. One that cannot be reached is lost, and `on_lost` says so."""
+        """Send a message to every connected task. An unreachable task is lost, and `on_lost` is called."""
         payload = encode(message)
         with self._lock:
             peers = list(self._tasks.values())
@@ -266,7 +266,7 @@ class TaskConnections:
             self._lose(peer, f"it sent {error}")
 
     def _tell_of_stranger(self, peer: _Peer, error: Exception) -> None:
-        """Log a connection that is not of this query; of many, one line a minute with their number."""
+        """Log a foreign connection; for many, one line a minute with their number."""
         now = time.monotonic()
         if now - self._told_at < _TOLD_EVERY_SECONDS:
             self._untold += 1

@@ -10,7 +10,7 @@ _OTHERS = 100
 
 
 def file_limit() -> int | None:
-    """Return how many files this process may have open; None if there is no limit, or none that is known."""
+    """Return the maximum of open files in this process; None if there is no limit, or no known one."""
     try:
         import resource  # noqa: PLC0415 - not on Windows
     except ImportError:

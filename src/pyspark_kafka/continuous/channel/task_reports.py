@@ -1,4 +1,4 @@
-"""The reports of the lanes of a task, gathered: one message for an epoch, as far as lanes end it together."""
+"""The gathered reports of a task's lanes: one message for an epoch, as far as lanes end it together."""
 
 from __future__ import annotations
 

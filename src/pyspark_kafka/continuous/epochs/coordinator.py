@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-# Epochs that lanes have left and that are not committed: while there are more, epochs grow longer instead.
+# Uncommitted epochs that lanes have left: while there are more, epochs grow longer instead.
 MAX_OPEN = 4
 
 
@@ -21,8 +21,8 @@ class LaneReport:
         rows_read: rows that the reader returned.
         rows_written: rows that went to the writer.
         metrics: the text of its `LaneMetrics`, also of other lanes of its task; empty for none.
-        state: the JSON of the versions of states that the epoch has made; empty if it has changed none.
-        polled: 1 if its reader was asked within the epoch and had no rows; 0 if it may have left rows where they are.
+        state: the JSON of the epoch's new state versions; empty if it has changed none.
+        polled: 1 if its reader was polled within the epoch and had no rows; 0 if it may have left rows where they are.
         commit_ms: the duration of its longest commit.
         cost: the greatest cost of its commits to the sink; see `SourceOffsetsWriter.commitCost`.
         state_ms: the time for writing state, as a part of `commit_ms`.
@@ -75,7 +75,7 @@ class CommitEpoch:
 
 @dataclass(frozen=True, slots=True)
 class RunIsDone:
-    """Everything that was read is committed, and the run was asked to end, or every lane has reached its end."""
+    """All read rows are committed, and the end was requested, or every lane has reached its end."""
 
 
 EpochCommand = BeginReading | EndEpoch | CommitEpoch | RunIsDone
@@ -106,7 +106,7 @@ class EpochCoordinator:
 
     Args:
         lanes: the number of input partitions.
-        first_epoch: the first epoch of this run: the one after the last that is committed.
+        first_epoch: the first epoch of this run: the one after the last committed one.
         interval_ms: the length of an epoch; 0 ends one as often as `ticked` is called.
 
     Source: Spark `EpochCoordinator`, `ContinuousExecution`.
@@ -144,12 +144,12 @@ class EpochCoordinator:
 
     @property
     def starting(self) -> tuple[int, ...]:
-        """Return the lanes that have not started."""
+        """Return the lanes without a start."""
         return tuple(lane for lane in range(self._lanes) if lane not in self._started)
 
     @property
     def awaited(self) -> tuple[int, tuple[int, ...]] | None:
-        """Return the oldest epoch that has ended and is not committed, and the lanes that have not reported it."""
+        """Return the oldest ended uncommitted epoch, and the lanes without a report for it."""
         epoch = self._epochs.get(self._uncommitted)
         if epoch is None:
             return None
@@ -167,7 +167,7 @@ class EpochCoordinator:
 
     @property
     def open_reports(self) -> Mapping[int, Sequence[LaneReport]]:
-        """Return the reports of epochs that are not committed: what an abort is about."""
+        """Return the reports of uncommitted epochs, for an abort."""
         return {number: tuple(epoch.reports.values()) for number, epoch in sorted(self._epochs.items())}
 
     def started(self, lane: int) -> list[EpochCommand]:

@@ -70,7 +70,7 @@ class EpochFiles:
         # The id of this start; None if it has not taken the checkpoint over.
         self._owner: str | None = None
         self._swept = False
-        # The files of messages of epochs that are not committed.
+        # The message files of uncommitted epochs.
         self._messages: set[str] = set()
 
     def query_id(self) -> str:
@@ -182,7 +182,7 @@ class EpochFiles:
         return list(prepared.messages) if prepared is not None and prepared.offset == offset else None
 
     def prepared_state(self, epoch: int) -> str:
-        """Return the versions of states of an epoch that was prepared; empty if it has none.
+        """Return the state versions of a prepared epoch; empty if it has none.
 
         Raises:
             CheckpointError: the file cannot be read, or is malformed.
@@ -212,7 +212,7 @@ class EpochFiles:
     def commit(self, epoch: int, state: str = "") -> None:
         """Write down that the sink has committed an epoch, and remove what is older than `kept` epochs.
 
-        What cannot be removed now is removed with a later epoch: this one is committed all the same.
+        What cannot be removed now is removed with a later epoch: this one is committed nevertheless.
 
         Args:
             epoch: its number.

@@ -2,7 +2,7 @@
 
 A task sends `hello`. For each lane it sends `started`, `moved`, `committed` and `ended`; for several lanes `reports`;
 and `failed` if a lane fails. The driver sends `go` when every lane has started, `end` for each epoch that ends, and
-`stop`. Both send `alive` after a while without another message. The driver also sends it in answer to `hello`: lanes
+`stop`. Both send `alive` after a while without another message. The driver also sends it in response to `hello`: lanes
 start after it.
 """
 

@@ -118,7 +118,7 @@ class _Need:
 
 
 class EpochPace:
-    """The length of epochs of a query, for all its runs.
+    """The epoch length of a query, for all its runs.
 
     Longer epochs commit less often. They get longer if one of these needs it: the limit of the sink for what commits of
     lanes cost it, the time that lanes take to commit, the time that the driver takes. They get shorter again when
@@ -132,7 +132,7 @@ class EpochPace:
         asked_ms: the length that the trigger says.
         interval_ms: the length in force.
         lanes_ms: the same for the clocks of lanes.
-        reason: what needs it: the unit of the limit, `LANES` or `DRIVER`; empty if it is as asked.
+        reason: what needs it: the unit of the limit, `LANES` or `DRIVER`; empty for the trigger's length.
 
     Args:
         asked_ms: as the attribute.
@@ -168,7 +168,7 @@ class EpochPace:
         return before != (self.interval_ms, self.lanes_ms, self.reason)
 
     def explained(self) -> str:
-        """Return why epochs are longer than asked, as the end of a sentence, and what to do; empty if they are not."""
+        """Return the reason for longer epochs than the trigger's, as a sentence's end, and the remedy; else empty."""
         if not self.reason:
             return ""
         needed_ms = self._needs[self.reason].needed_ms

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedEpoch:
-    """An epoch that was to be committed when the driver died; nobody knows whether the sink has it.
+    """An epoch that was to be committed when the driver died; it is unknown whether the sink has it.
 
     Attributes:
         epoch: its number.

@@ -1,4 +1,4 @@
-"""The placement of the tasks of a continuous query.
+"""The placement of a continuous query's tasks.
 
 `job` is the Spark job of the tasks, `slots` the number that can run at the same time, `sessions` the address of the
 driver.

@@ -1,4 +1,4 @@
-"""The Spark job of the tasks of a run: started, watched, and ended."""
+"""The Spark job of a run's tasks: started, watched, and ended."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def default_file_system(spark: SparkSession) -> str | None:
 
 
 def own_address_towards(host: str) -> str:
-    """Return the address of this machine from which it reaches another; asks the routing table, and sends nothing."""
+    """Return the address of this machine from which it reaches another; reads the routing table, and sends nothing."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             # Any port: a datagram socket that connects sends nothing.

@@ -105,7 +105,7 @@ class ContinuousReader(SparkNames):
 
 
 class ContinuousGroups(SparkNames):
-    """The groups of rows of a continuous query.
+    """The row groups of a continuous query.
 
     Args:
         frame: the rows.
@@ -137,7 +137,7 @@ class ContinuousGroups(SparkNames):
 
         Raises:
             CapabilityError: the step comes after one of `mapInArrow`, which may hold rows back.
-            SchemaError: an aggregate cannot be computed, none was named, or a column has a type that cannot be kept.
+            SchemaError: an aggregate cannot be computed, none was named, or a column's type cannot be kept.
 
         Source: Spark `GroupedData.agg`.
         """
@@ -203,7 +203,7 @@ class ContinuousFrame(FramePlan, SparkNames):
         rows of a key must be in one, as producers do by default. A restart continues with the values as they were
         after the last committed epoch.
 
-        Runs on executors, once for each batch, in the order of the rows of each partition. `mapBatches`, `where`,
+        Runs on executors, once for each batch, in the row order of each partition. `mapBatches`, `where`,
         `select` and other states may come before it; `mapInArrow` only after it. Must pickle.
 
         Args:
@@ -267,7 +267,7 @@ class ContinuousFrame(FramePlan, SparkNames):
         do by the key of the record.
 
         Args:
-            subset: the columns that duplicates have in common, with types of the columns of a state. Nulls are equal.
+            subset: the columns that duplicates have in common, with types that a state can have. Nulls are equal.
             handleLateRows: as for `mapWithState`, with the columns of this frame.
 
         Raises:

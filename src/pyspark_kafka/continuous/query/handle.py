@@ -20,7 +20,7 @@ _STOP_SECONDS = 40.0
 
 
 class ContinuousQuery:
-    """A continuous query that was started.
+    """A started continuous query.
 
     Runs on: driver, or the client of Spark Connect; its methods may be called from any thread.
 

@@ -76,7 +76,7 @@ class QueryRunner:
         self._has_read = False
         # The unfinished work of a stopped query, as a sentence; empty if its last epoch was committed.
         self._left = ""
-        # Whether a call has asked for the end; the events follow within a moment.
+        # Whether a call has requested the end; the events follow within a moment.
         self._is_asked = False
         # Held by the reporter of the end: the thread of the query, or a caller that no longer waits for it.
         self._end_is_told = threading.Lock()
@@ -112,7 +112,7 @@ class QueryRunner:
 
     @property
     def is_stopping(self) -> bool:
-        """Return whether the query was asked to stop and has not ended."""
+        """Return whether a stop was requested and the query has not ended."""
         return self.is_active and self._is_asked
 
     def give_up(self) -> None:
@@ -248,7 +248,7 @@ class QueryRunner:
             run = QueryRun(self._context, self._commits.resume())
             run.run()
         except ConnectorError as error:
-            # Of brokers that are away for a while, say. A query that has never read is more likely mistaken about them,
+            # Of unreachable brokers, for example. A query that has never read is more likely mistaken about them,
             # and its user should know at once.
             if not error.retriable or not self._has_read:
                 raise

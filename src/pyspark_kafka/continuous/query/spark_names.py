@@ -15,7 +15,7 @@ class SparkNames:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Raise the error of an attribute that is not there.
+            """Raise the error for a missing attribute.
 
             Raises:
                 AttributeError: with a hint if the name is a name of Spark.

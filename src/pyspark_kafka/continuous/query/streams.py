@@ -70,7 +70,7 @@ class ContinuousQueryManager:
             return None if timeout is None else self._ended
 
     def resetTerminated(self) -> None:
-        """Forget the queries that have ended, for `awaitAnyTermination`."""
+        """Forget the ended queries, for `awaitAnyTermination`."""
         with self._changed:
             self._ended, self._failure = False, None
 

@@ -83,7 +83,7 @@ class ProgressLine:
             return True
 
     def _new_rows(self) -> int:
-        """Return the number of rows of the epochs since the last call."""
+        """Return the number of rows in the epochs since the last call."""
         rows = 0
         for progress in self._query.recentProgress:
             if self._epoch is None or progress.batchId > self._epoch:

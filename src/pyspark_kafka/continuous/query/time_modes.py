@@ -1,4 +1,4 @@
-"""The time of a step with state as a user asks for it: Spark's time modes, the watermark, the functions. Pure."""
+"""A stateful step's time as a user sets it: Spark's time modes, the watermark, the functions. Pure."""
 
 from __future__ import annotations
 

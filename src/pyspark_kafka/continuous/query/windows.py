@@ -160,7 +160,7 @@ def _positive_us(what: str, text: object) -> int:
 
 
 def _span_us(what: str, text: object) -> int:
-    """Return the microseconds of a span of time, as Spark reads it."""
+    """Return the microseconds of a time span, as Spark reads it."""
     rest = _INTERVAL.sub("", text, count=1) if isinstance(text, str) else ""
     total, terms = 0, 0
     while (term := _TERM.match(rest)) is not None:

@@ -46,7 +46,7 @@ class ProgressLog:
         self._recent: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self._since: float | None = None
         self._said_at: float | None = None
-        # How long epochs last, in ms, and why they are longer than asked.
+        # The epoch length in ms, and the reason if it is longer than the trigger's.
         self._interval: tuple[int | None, str] = None, ""
         # Metrics that could not be computed: what is wrong once is wrong in each epoch, ten times a second.
         self._missing: set[object] = set()
@@ -90,7 +90,7 @@ class ProgressLog:
         durations_ms: dict[str, int],
         times: tuple[float, float],
     ) -> None:
-        """Add an epoch that is committed.
+        """Add a committed epoch.
 
         Args:
             epoch: its number.

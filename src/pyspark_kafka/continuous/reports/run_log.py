@@ -35,7 +35,7 @@ class RunLog:
         self._logged: set[str] = set()
 
     def wait_for_source(self) -> None:
-        """Report that the source has not answered a question of the run before."""
+        """Report that the source has not completed a request of the previous run."""
         self.set_status("Waiting for the source to answer whether its input partitions have changed")
         _LOG.warning(
             "Continuous query %s cannot plan again: its source does not answer whether its input partitions have "
@@ -53,7 +53,7 @@ class RunLog:
             )
 
     def have_fewer_slots(self, tasks: int, slots: int) -> None:
-        """Report that Spark has fewer slots than option tasks asks for."""
+        """Report that Spark has fewer slots than option tasks requires."""
         _LOG.warning(
             "Continuous query %s has option tasks=%d, and Spark has slots for %d tasks: the query starts with %d "
             "tasks. Raise the cores of the application for more.",
@@ -132,7 +132,7 @@ class RunLog:
         )
 
     def change_interval(self, pace: EpochPace) -> None:
-        """Report that epochs last longer, or as long as asked again."""
+        """Report that epochs last longer, or as long as the trigger says again."""
         if pace.reason:
             _LOG.warning(
                 "Epochs of continuous query %s last %d ms from now on, not %d ms, because %s",

@@ -190,7 +190,7 @@ class EpochCommits:
             write.commit(epoch, messages)
 
     def abort(self, open_reports: Mapping[int, Sequence[LaneReport]]) -> None:
-        """Abort the epochs that lanes have reported and that are not committed; errors are logged.
+        """Abort the reported uncommitted epochs; errors are logged.
 
         Args:
             open_reports: the reports by epoch.
@@ -243,13 +243,13 @@ class EpochCommitter:
         self._thread = threading.Thread(target=self._run, name="continuous-commits", daemon=True)
 
     def start_commit(self, action: CommitEpoch) -> None:
-        """Commit an epoch after the epochs that were asked for before; returns at once."""
+        """Commit an epoch after the earlier requested epochs; returns immediately."""
         if self._thread.ident is None:
             self._thread.start()
         self._asked.put(action)
 
     def close(self) -> None:
-        """Return when every epoch that was asked for is committed, or could not be."""
+        """Return when every requested epoch is committed, or could not be."""
         self._asked.put(None)
         if self._thread.ident is not None:
             self._thread.join()

@@ -29,7 +29,7 @@ class QueryControl:
         message: what the query does now, in a sentence.
         is_reading: whether every lane reads.
         has_warned_of_all_slots: whether the log has the warning that the query takes every slot.
-        open_question: asks the source something since a run before, and must end before the next one is planned.
+        open_question: the thread of an unfinished request to the source; it must end before the next run is planned.
         wake: lets the thread of the query check these flags now; without a call it does so within a second.
     """
 

@@ -45,7 +45,7 @@ def task_lost(task: int, reason: str, lanes: Iterable[int] = ()) -> ContinuousQu
 
 
 def job_ended(error: BaseException | None) -> ConnectorError:
-    """Return the error of a run whose Spark job ended though nobody asked for it.
+    """Return the error of a run whose Spark job ended without a request.
 
     If the text of the job has an error of this package, its class and its condition are kept.
     """

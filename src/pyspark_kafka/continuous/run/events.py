@@ -43,7 +43,7 @@ class PartitionsChanged:
 
 @dataclass(frozen=True, slots=True)
 class SourceFailed:
-    """The source could not answer whether its input partitions have changed, or the checkpoint has another owner."""
+    """The source failed to return whether its input partitions have changed, or the checkpoint has another owner."""
 
     error: BaseException
 
@@ -58,7 +58,7 @@ class EndFound:
 
 @dataclass(frozen=True, slots=True)
 class PaceChanged:
-    """Epochs have another length from now on, perhaps a longer one than asked because something cannot follow."""
+    """The new epoch length, perhaps longer than the trigger's because something cannot follow."""
 
     interval_ms: int
     is_longer: bool

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 READING_STATUS = "Processing new data"
 # How often calls that wait for rows, which cannot wake the thread of the query, are checked.
 _WAITS_SECONDS = 0.02
-# At the latest after this time the run checks what is asked of it.
+# The maximum time until the run checks requests to it.
 _CHECK_SECONDS = 1.0
 _LATE_START_SECONDS = 10.0
 _STOP_SECONDS = _SLOW_LANES_SECONDS = 30.0
@@ -141,14 +141,14 @@ class RunMachine:
         self._idle_epoch_s = math.inf if idle_epoch_s is None else idle_epoch_s
         # After which time an epoch may end before its time.
         self._min_epoch_s = _IDLE_SECONDS
-        # When lanes began and ended the epochs that are not committed.
+        # The times at which lanes began and ended uncommitted epochs.
         self._spans: dict[int, tuple[float, float]] = {}
         # Whether the query is to be planned again.
         self._is_stale = False
         # Lanes one of which has ended the run, as far as is known.
         self._failed_lanes: set[int] = set()
         self._has_task = False
-        # Whether the source is asked where readable rows end, for calls that wait for them.
+        # Whether the end of readable rows is requested, for calls that wait for them.
         self._end_asked = False
         # The last epoch whose slow lanes were named; None if its commit was not delayed.
         self._slow_epoch: int | None = None
@@ -244,7 +244,7 @@ class RunMachine:
             self._move(RunState.FAILED)
 
     def tick(self, now: float, asked: events.Asked = _NOTHING_ASKED) -> list[RunCommand]:
-        """Return what is due by time, or is asked of the query."""
+        """Return the effects that are due by time, or requested."""
         if self.is_over:
             return []
         commands: list[RunCommand] = []
@@ -317,7 +317,7 @@ class RunMachine:
             raise commit.error or RuntimeError("a commit without an end has an error")
         epoch, reports = commit.action.epoch, commit.action.reports
         begun, ended = self._spans.pop(epoch)
-        # A lane that was delayed, by the end of the epoch before or a slow start, may have left rows unread.
+        # A lane delayed by the end of the previous epoch or a slow start may have left rows unread.
         polled = all(report.polled and not report.rows_read for report in reports)
         idle_since = begun if polled and ended - begun >= _IDLE_SECONDS else None
         load = EpochLoad.of(reports, (ended - begun) * 1000, commit.took_s * 1000)

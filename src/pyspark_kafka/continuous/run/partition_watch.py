@@ -11,7 +11,7 @@ from pyspark_kafka._base.threads import BackgroundLoop
 _EVERY_SECONDS = 1.0
 # The owner is checked with every third question.
 _OWNER_EVERY = 3
-# A source answers within some seconds; one that does not must not keep the query from its end.
+# A source responds within some seconds; a silent one must not keep the query from its end.
 _END_SECONDS = 10.0
 
 
@@ -20,17 +20,17 @@ class PartitionWatch:
 
     Every few seconds it checks the owner of the checkpoint: a query without new rows would not notice a new owner.
 
-    For calls that wait for rows, it asks where rows end. The thread of the query ends and commits epochs in the
-    meantime, however long an answer takes.
+    For calls that wait for rows, it requests the end of rows. The thread of the query ends and commits epochs in the
+    meantime, however long a response takes.
 
     Runs on: driver; the callbacks run on the thread of the watch.
 
     Args:
-        ask: the question, as `ContinuousStream.needsReconfiguration`; None if there is nothing to ask.
+        ask: the request, as `ContinuousStream.needsReconfiguration`; None for none.
         check_owner: raises if another query owns the checkpoint.
-        on_change: called once, if the answer is yes.
+        on_change: called once, if the result is True.
         on_failure: called once, with what the question raised.
-        find_end: asks where readable rows end, and passes the answer on; must not raise.
+        find_end: requests the end of readable rows, and passes the result on; must not raise.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class PartitionWatch:
         self._loop = BackgroundLoop("continuous-partitions", self._ask_if_due)
 
     def start(self) -> None:
-        """Begin to ask. May be called again; does nothing then."""
+        """Begin the watch. May be called again; does nothing then."""
         if self._loop.ident is None:
             self._due_at = time.monotonic() + _EVERY_SECONDS
             self._loop.start()
 
     def want_end(self) -> None:
-        """Have the source asked where readable rows end, once."""
+        """Have the end of readable rows requested, once."""
         self._end_wanted.set()
         self._loop.wake()
 

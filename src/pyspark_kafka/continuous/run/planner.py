@@ -39,7 +39,7 @@ class RunPlanner:
         self._state: StatePlan | None = None
 
     def wait_for_source(self) -> bool:
-        """Return True when every question of earlier runs is answered; False if the query is asked to stop first."""
+        """Return True when every request of earlier runs is completed; False if a stop is requested first."""
         question = self._control.open_question
         if question is not None and question.is_alive():
             self._log.wait_for_source()
@@ -50,7 +50,7 @@ class RunPlanner:
         return True
 
     def wait_for_slots(self) -> int:
-        """Return how many tasks to plan at most, when there are slots; 0 if the query is asked to stop first."""
+        """Return the maximum of tasks to plan, when there are slots; 0 if a stop is requested first."""
         slots = self._context.slots
         late_at = time.monotonic() + _LATE_SECONDS
         while not (count := slots.count()):

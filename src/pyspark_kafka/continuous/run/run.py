@@ -76,7 +76,7 @@ class QueryRun:
 
     @property
     def failure(self) -> BaseException | None:
-        """Return why the run ended; None if it was asked to stop, is at its end, or is to be planned again."""
+        """Return why the run failed; None if a stop was requested, it is at its end, or is to be planned again."""
         return None if self._machine is None else self._machine.failure
 
     @property
@@ -90,7 +90,7 @@ class QueryRun:
         return self._machine is not None and self._machine.has_advanced(time.monotonic())
 
     def run(self) -> None:
-        """Run until the query is asked to stop or must be planned again, or until `failure` is set.
+        """Run until a stop is requested or the query must be planned again, or until `failure` is set.
 
         Raises:
             ConnectorError: an error that another run would repeat.
@@ -126,7 +126,7 @@ class QueryRun:
         The stack closes in the reverse order, each step also if one before has failed:
 
         1. Tasks get `Stop`, and their job ends or is cancelled.
-        2. The watch of the source is closed: after the tasks, because an answer that takes its time must not delay
+        2. The watch of the source is closed: after the tasks, because a slow response must not delay
            their end.
         3. Connections end; no event comes after that.
         4. The committer finishes: an abort, and the next run, must find the epoch in the checkpoint or not.
@@ -206,7 +206,7 @@ class QueryRun:
             while not machine.is_over:
                 try:
                     act(self._take_events(machine))
-                    # After that: a call whose rows are committed asks for nothing more.
+                    # After that: a call whose rows are committed requests nothing more.
                     now = time.monotonic()
                     act(machine.tick(now, self._asked()))
                     if machine.is_idle:

@@ -32,7 +32,7 @@ _MAX_LOOKED_FOR = 100
 
 
 class QueryStates:
-    """The versions of all states of a query as they are after the last committed epoch.
+    """The versions of all a query's states after the last committed epoch.
 
     Runs on: driver, where epochs are committed; methods block on the checkpoint.
 

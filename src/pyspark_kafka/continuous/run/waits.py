@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import Offset
 
 _LOOK_SECONDS = 0.1
-# After this time in which lanes find no rows below a target the source is asked again: the log may have been cut.
+# After this time without rows below a target the source is queried again: the log may have been cut.
 _STALE_SECONDS = 2.0
 
 
@@ -22,13 +22,13 @@ class _Wait:
     """A call that waits for the rows that were readable when it was made.
 
     Attributes:
-        asked: when, by the monotonic clock.
+        asked: the time of the call, by the monotonic clock.
         is_polled_for: whether the source is polled, or was polled, for the end of these rows.
-        was_polled: whether it has answered.
+        was_polled: whether it has responded.
         target: the end; None if the source does not know.
-        since: when it has answered last, by the monotonic clock.
+        since: the time of its last response, by the monotonic clock.
         is_over: whether the rows are committed, or their end cannot be found.
-        error: why it cannot.
+        error: the reason for that.
     """
 
     asked: float

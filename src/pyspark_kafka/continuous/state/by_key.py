@@ -100,7 +100,7 @@ class StateByKey:
         self._timed("registerTimer").set(*_timers(keys, expiryTimestampMs))
 
     def deleteTimer(self, keys: pa.Array, expiryTimestampMs: Any) -> None:
-        """Delete timers. Timers that are not set, or have expired, are not an error.
+        """Delete timers. Unset or expired timers are not an error.
 
         Args:
             keys: as for `get`.
@@ -147,7 +147,7 @@ class StateByKey:
 
     @property
     def row_watermarks(self) -> Any:
-        """The watermark of each row of the call, in an array of NumPy; None if all have `watermark_ms`.
+        """The watermark of each row in the call, as a NumPy array; None if all have `watermark_ms`.
 
         Raises:
             SchemaError: the step has no time mode.

@@ -310,7 +310,7 @@ class LaneState:
                 slot.delta_bytes += len(file.data)
         slot.opened(chain)
         if chain.temporary:
-            # No report names them: their writer is dead, or is of a run that is over.
+            # No report names them: their writer is dead, or of an ended run.
             _try_to_clean_up(partial(self._files.remove, slot.directory, chain.temporary))
 
     def _flush(self) -> list[tuple[str, str, int, bytes]]:

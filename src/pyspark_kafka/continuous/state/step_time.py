@@ -40,7 +40,7 @@ class StepTime:
 
     Args:
         states: of the lane.
-        step: the number of the state that has timers and watermarks.
+        step: the number of the state with timers and watermarks.
         delay_ms: how far a row may be behind the newest row of its key group; None for processing time.
         now_ms: the clock.
         clock: monotonic seconds, for the length of a turn.
@@ -135,7 +135,7 @@ class StepTime:
         """Return the watermark of each row; None if no row moves it for the rows after it."""
         if self._delay_ms is None or len(times) < 2:
             return None
-        # A row without a time, or with one that is out of range, says nothing about others.
+        # A row without a time, or with one out of range, says nothing about others.
         moving = pc.if_else(times.is_valid(), event_times, None).fill_null(MIN_TIME_MS).to_numpy()
         delay_ms = min(self._delay_ms, MAX_TIME_MS)
         before = MIN_TIME_MS if self.watermark_ms is None else self.watermark_ms
@@ -174,7 +174,7 @@ class StepTime:
         return False
 
     def expired(self) -> Iterator[pa.RecordBatch]:
-        """Return the timers that are due, key group by key group, in their order; each is deleted.
+        """Return the due timers, key group by key group, in their order; each is deleted.
 
         Timers that a function sets in the meantime follow if they are due, and later than the timers that it got. If
         the functions take long, the turn ends with some timers left: see `has_left`.
@@ -206,7 +206,7 @@ class StepTime:
         return bool(self._left)
 
     def _candidates(self) -> list[str]:
-        """Return the key groups that may have a timer that is due."""
+        """Return the key groups that may have a due timer."""
         if self._wakes and (now_ms := self.now_ms()) >= self._first_wake_ms:
             woken = [key_group for key_group, wake_ms in self._wakes.items() if wake_ms <= now_ms]
             self._open.update(dict.fromkeys(woken))
@@ -216,7 +216,7 @@ class StepTime:
         return list(self._open)
 
     def _end(self) -> bytes | None:
-        """Return what sorts after the timers of the key group that are due; None if none can be."""
+        """Return the end of the key group's due timers, as a key; None if none can be due."""
         reached = self.now_ms() if self._delay_ms is None else self.watermark_ms
         return None if reached is None else first_after(reached)
 

@@ -78,7 +78,7 @@ class NearTimers:
         """Return the next timers before `end`. The caller removes them from the store.
 
         Args:
-            end: of the timers that are due.
+            end: of the due timers.
             limit: of timers.
             max_bytes: of timers; one more timer is returned, however large it is.
         """

@@ -44,9 +44,9 @@ def divided(numbers: pa.Array | pa.ChunkedArray, by: int) -> pa.Array:
 
 
 def computed(numbers: pa.Array | pa.ChunkedArray, compute: Callable[[Any], Any]) -> pa.Array:
-    """Return what a function makes of an array of NumPy; null for nulls.
+    """Return a function's result for a NumPy array; null for nulls.
 
-    NumPy rounds down, and takes a tenth of the time of Arrow for the few rows of a small batch.
+    NumPy rounds down, and takes a tenth of Arrow's time for the few rows in a small batch.
     """
     values, nulls = _values_of(_combined(numbers))
     return pa.array(compute(values), pa.int64(), mask=nulls)

@@ -59,7 +59,7 @@ class VersionFiles(VersionReader):
     """
 
     def write_delta(self, directory: str, stem: str, part: int, data: bytes) -> None:
-        """Write a part of the changes of an epoch, as `delta_bytes` returns them, durably."""
+        """Write a part of an epoch's changes, as `delta_bytes` returns them, durably."""
         self._files.replace(_name(directory, f"{stem}.{part}.delta"), data)
 
     def write_deltas(self, deltas: Sequence[tuple[str, str, int, bytes]]) -> None:
@@ -77,7 +77,7 @@ class VersionFiles(VersionReader):
         self._files.replace(_name(directory, f"{version.stem}.whole"), json.dumps({"parts": parts}).encode())
 
     def remove_before(self, directory: str, epoch: int) -> None:
-        """Remove the files of versions of earlier epochs, committed or not, written or half written."""
+        """Remove the version files of earlier epochs, committed or not, written or half written."""
         found = self._files.scan(f"{STATES}/{directory}")
         old = [name for name in found.files if _is_before(name, epoch)]
         old += [name for name in found.hidden if _is_before(target_of_temporary(name) or "", epoch)]
@@ -89,7 +89,7 @@ class VersionFiles(VersionReader):
 
 
 def delta_bytes(changes: Changes, previous: StateVersion | None) -> bytes:
-    """Return a part of the changes of an epoch as the content of a file; they follow a version."""
+    """Return a part of an epoch's changes as the content of a file; they follow a version."""
     return encoded_changes(changes, {"previous": "" if previous is None else previous.text})
 
 

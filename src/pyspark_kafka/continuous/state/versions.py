@@ -29,7 +29,7 @@ class StatePlan:
         key_groups: the key groups of each lane.
         heads: the text of the version to open, by directory; a state that is not here is empty.
         ttls_ms: the milliseconds without an update after which a value expires, for each step; 0 for never.
-        fingerprint: of the columns of the states; see `CommittedHeads`.
+        fingerprint: of the states' columns; see `CommittedHeads`.
     """
 
     location: str
@@ -50,10 +50,10 @@ class StatePlan:
 
 @dataclass(frozen=True, slots=True)
 class StateVersions:
-    """The versions of all states of a query after an epoch.
+    """The versions of all a query's states after an epoch.
 
     Attributes:
-        schemas: of the state of each step, as text, in the order of the steps.
+        schemas: of each step's state, as text, in the order of the steps.
         heads: the text of the newest version, by directory; a state without a value has none.
         gone: the epoch in which a directory was left out, as its key group is not read any more; until its files are
             removed.
@@ -97,7 +97,7 @@ class StateVersions:
         return StateVersions(self.schemas, heads, gone)
 
     def without(self, directories: Collection[str]) -> StateVersions:
-        """Return them without directories that were gone, and whose files are removed."""
+        """Return them without the `gone` directories that are in `directories`: their files are removed."""
         gone = {name: since for name, since in self.gone.items() if name not in directories}
         return StateVersions(self.schemas, self.heads, gone)
 
@@ -142,7 +142,7 @@ def schema_text(schema: pa.Schema, ttl_ms: int, key: str | None = None) -> str:
 
 
 def fingerprint_of(schemas: Iterable[str]) -> str:
-    """Return what tells the columns of the states of a query from others, in 12 characters."""
+    """Return the fingerprint of a query's state columns, in 12 characters."""
     return hashlib.sha256("\n".join(schemas).encode()).hexdigest()[:12]
 
 

@@ -50,7 +50,7 @@ class FirstRows:
             return None
         made = rows.take(pa.array(list(first.values()), pa.int64()))
         new = pa.array(list(first), pa.binary())
-        # A sum above the last time would wrap around to a time that has passed.
+        # A sum above the last time would wrap around to a past time.
         delay_ms = min(self.delay_ms, MAX_TIME_MS)
         times = milliseconds(made.column(self.event_time))
         expires = pc.add(pc.min_element_wise(times, MAX_TIME_MS - delay_ms), delay_ms)

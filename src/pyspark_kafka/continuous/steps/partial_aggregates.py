@@ -204,7 +204,7 @@ class Aggregates:
 
     @property
     def names(self) -> Sequence[str]:
-        """The names of the columns of the parts."""
+        """The names of the parts' columns."""
         return [field.name for field in self.fields]
 
     def of_rows(self, rows: pa.RecordBatch) -> Sequence[pa.Array]:
@@ -248,7 +248,7 @@ def aggregate(name: str, function: str, column: str, schema: pa.Schema) -> Aggre
     """Return an aggregate of rows.
 
     Args:
-        name: of the column of the result.
+        name: of the result's column.
         function: one of `FUNCTIONS`.
         column: a column of the rows, or `ALL_ROWS` for a count.
         schema: of the rows.
@@ -273,7 +273,7 @@ def aggregate(name: str, function: str, column: str, schema: pa.Schema) -> Aggre
 
 
 def aggregate_refused(reason: str) -> SchemaError:
-    """Return the error of aggregates that cannot be computed."""
+    """Return the error for unsupported aggregates."""
     return SchemaError(
         f"An aggregation cannot be computed: {reason}.",
         condition="AGGREGATE_INVALID",

@@ -26,7 +26,7 @@ class Grouping:
         window: the window.
         keys: the other columns.
         position: of the window among them.
-        time: the type of the bounds of a window.
+        time: the type of window bounds.
     """
 
     window: TimeWindow | SessionWindow
@@ -62,7 +62,7 @@ class Grouping:
 
     @property
     def key_schema(self) -> pa.Schema:
-        """Return the columns of a key of the state: a number, and the other columns."""
+        """Return the columns of a state key: a number, and the other columns."""
         return pa.schema([pa.field("", pa.int64()), *self.keys])
 
     @cached_property

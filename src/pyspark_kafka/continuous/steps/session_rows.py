@@ -108,7 +108,7 @@ class SessionRows:
         return [_NUMBER, _START, _END, *self.aggregates.names]
 
     def _keys(self, keys: Sequence[pa.Array], numbers: pa.Array, slots: pa.Array) -> pa.Array:
-        """Return the keys of the state, of slots of groups."""
+        """Return the state keys of groups' slots."""
         return pa.array(self.grouping.codec.encode([slots, *(key.take(numbers) for key in keys)]), pa.binary())
 
     def _kept(self, keys: Sequence[pa.Array], groups: int, state: StateByKey) -> tuple[pa.Table, Sequence[int]]:
@@ -160,7 +160,7 @@ class SessionRows:
 
         Args:
             keys: the columns of the groups.
-            before: the sessions in the state, and the number of slots of each group.
+            before: the sessions in the state, and each group's number of slots.
             after: the sessions that are to be there, each with its slot, null for a new one, and whether it is changed.
             state: of the step.
             expired: whether the timers of all groups have expired.
@@ -196,16 +196,16 @@ class SessionRows:
 
 
 class _Slots:
-    """The slots of the sessions of groups: a new session gets the first slot that is free.
+    """The slots of groups' sessions: a new session gets the first free slot.
 
     Args:
         before: the sessions in the state.
         after: the sessions that are to be there; a new one has no slot.
-        sizes: the number of slots of each group so far.
+        sizes: each group's number of slots so far.
 
     Attributes:
         places: group and slot of each session.
-        sizes: the number of slots of each group; 0 without sessions.
+        sizes: each group's number of slots; 0 without sessions.
         resized: the groups with another number of slots.
         headless: groups with sessions, of which slot 0 is empty and to be written.
         gone: slots that have no session any more, each with its group.
@@ -264,6 +264,6 @@ def _columns_of(places: Sequence[tuple[int, int]]) -> Iterator[pa.Array]:
 
 
 def _least_ends(sessions: pa.Table) -> dict[int, int]:
-    """Return the least end of the sessions of each group."""
+    """Return the least session end of each group."""
     found = sessions.group_by(_NUMBER, use_threads=False).aggregate([(_END, "min")])
     return dict(zip(found.column(_NUMBER).to_pylist(), found.column(f"{_END}_min").to_pylist(), strict=True))

@@ -101,5 +101,5 @@ def closing_ms(ends: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _last_ms(starts: pa.Array, length_us: int) -> pa.Array:
-    """Return the greatest watermark, in milliseconds, that has not reached the ends of windows of a length."""
+    """Return the greatest watermark, in milliseconds, before the ends of windows with a length."""
     return computed(starts, lambda us: (us + (length_us - 1)) // _US_IN_MS)

@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 _HELD_UP = 2
 # For shorter epochs: the driver's message takes some milliseconds.
 _MIN_SECONDS = 0.1
-# How long written rows may wait while slow functions work on rows that have arrived.
+# The maximum wait of written rows while slow functions work on arrived rows.
 _MAX_GATHER_S = 0.005
 
 
@@ -90,7 +90,7 @@ class Lane:
         self._late: DeferredReports | None = None
         self._versions: PendingVersions | None = None
         self._rows_read = self._rows_written = 0
-        # Whether the functions have read their input to the end of the epoch, and the reader was asked in it and had no
+        # Whether the functions have read their input to the epoch's end, and the reader was polled in it and had no
         # rows; which thread the writers belong to.
         self._input_ended = self._polled = False
         self._thread = self._reading_thread = 0
@@ -101,7 +101,7 @@ class Lane:
         # Whether the driver knows that nothing more will come.
         self._ended = False
         self._first_epoch_s, self._clock = epoch_s, clock
-        # Of the commits of an epoch, the greatest ones.
+        # The greatest ones among an epoch's commits.
         self._commit_s, self._state_s, self._cost = 0.0, 0.0, 0
         # Of a writer that keeps positions: when the rows are to be committed though the epoch runs on, and whether they
         # are.
@@ -248,7 +248,7 @@ class Lane:
             return writer.commitEpoch(epoch, position)
         # The sink takes the rows in the meantime.
         writer.flushNow()
-        # First the state, then the name of its version with the position: no position names a state that is not there.
+        # First the state, then the name of its version with the position: no position names a missing state.
         began = self._clock()
         self._versions.write()
         self._state_s = max(self._state_s, self._clock() - began)
@@ -257,7 +257,7 @@ class Lane:
 
     def _may_wait(self) -> bool:
         """Return whether written rows may wait for those at hand: these come at once, and they have not waited long."""
-        # A reader on a thread of a function is not asked, and what it returns may wait in the function.
+        # A reader on a function's thread is not polled, and its rows may wait in the function.
         if self._reading_thread != self._thread or not self._reader.hasMore():
             self._flush_by = float("inf")
             return False
@@ -312,7 +312,7 @@ class Lane:
                 # A function may read ahead on a thread of its own, and a writer has one thread.
                 writer.flushNow()
             if not moved and reader.getOffset() != begin:
-                # Without rows a position can move too: past the marker of a transaction, past records that are gone.
+                # Without rows a position can move too: past a transaction marker, past deleted records.
                 moved = True
                 self._say_moved(epoch, patience)
             if has_ended and not self._has_timer_left():

@@ -17,8 +17,8 @@ class LaneMeter:
     """The metrics of one lane, epoch by epoch.
 
     A row's latency begins with its own time if the reader knows it, or else when its batch was read. It ends when the
-    functions of the query ask for the next batch: by then, what they made of this one was handed to the sink. What a
-    function holds back counts as well when it asks for more.
+    functions of the query request the next batch: by then, the results of this one were handed to the sink. What a
+    function holds back counts as well when it requests more.
 
     Runs on: executor, on the thread of the lane; some microseconds for each batch.
 

@@ -126,7 +126,7 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
             return
         for thread in threads:
             thread.start()
-        # The driver says so when it has what lanes sent last. A connection that ends is a task that is lost, as long as
+        # The driver says so when it has what lanes sent last. An ended connection is a lost task, as long as
         # the last epoch is not committed.
         driver.wait_until_stopped()
         until = time.monotonic() + _LANES_END_SECONDS

@@ -89,10 +89,10 @@ class TimeMode:
     """The timers of a step with state.
 
     Attributes:
-        expired: the function of timers that are due.
+        expired: the function of due timers.
         event_time: the column with the time of a row; empty for the clock of the executor.
         delay_ms: how far a row may be behind the newest row of its key group; None for the clock.
-        late: the function of rows that are later; None for the clock.
+        late: the function of late rows; None for the clock.
         last_times: the greatest watermark at which a row is not late, in milliseconds since 1970; None for its time.
     """
 
@@ -124,7 +124,7 @@ class MapWithState:
         time_mode: whether it has timers, and which clock they wait for.
         key: what the function makes keys of, as text; None if it takes keys as they are.
         state: its state, in a task; None elsewhere.
-        time: its timers and watermarks, in a task that has them.
+        time: its timers and watermarks, in a task with them.
     """
 
     function: Callable[[pa.RecordBatch, StateByKey], pa.RecordBatch | None]
@@ -164,7 +164,7 @@ class MapWithState:
                 yield from self._looked_at(mode.late, mode.late(rows.late))
             if rows.on_time.num_rows:
                 yield from self._looked_at(self.function, self.function(rows.on_time, state))
-            # A row without a time, or with one that is out of range, is late, and says nothing about others.
+            # A row without a time, or with one out of range, is late, and says nothing about others.
             time.advance(batch.filter(times.is_valid()) if times.null_count else batch, mode.event_time)
 
     def expired(self) -> Iterator[pa.RecordBatch]:
@@ -228,7 +228,7 @@ class Stages:
         return any(time.is_due() for step in self.steps if (time := _time_of(step)) is not None)
 
     def has_timer_left(self) -> bool:
-        """Return whether the last `TICK` has left timers that were due; then `TICK` is to come again before rows."""
+        """Return whether the last `TICK` has left due timers; then `TICK` is to come again before rows."""
         return any(time.has_left() for step in self.steps if (time := _time_of(step)) is not None)
 
     @property
