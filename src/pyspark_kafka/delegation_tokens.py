@@ -56,7 +56,7 @@ _OWN_CERTIFICATE = ("kafka.ssl.keystore.", "kafka.ssl.key.")
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 # As Spark's spark.security.credentials.renewalRatio.
 _RENEWED_AT = 0.75
-# A failed renewal is repeated after this share of the time that is left, but not sooner than that.
+# A failed renewal is repeated after this share of the remaining time, but not sooner than that.
 _AGAIN_AT, _AGAIN_S = 0.1, 0.1
 # Of a token that lasts for centuries; Python waits for no longer than some of them.
 _MAX_WAIT_S = 7 * 86_400.0

@@ -57,7 +57,7 @@ def prometheus(
     max_partitions: int = MAX_PARTITIONS,
     connection: Mapping[str, Any] | None = None,
 ) -> PrometheusEndpoint:
-    """Export the metrics of the queries of a session to Prometheus, and listen to the queries (`listen`).
+    """Export the metrics of a session's queries to Prometheus, and listen to the queries (`listen`).
 
     With `port` an HTTP server serves the metrics, to this machine alone unless `address` is set; it does not require a
     password. Without `port` they are added to a registry that the program serves itself. A second call with the same
@@ -94,7 +94,7 @@ def opentelemetry(
     max_partitions: int = MAX_PARTITIONS,
     connection: Mapping[str, Any] | None = None,
 ) -> OpenTelemetryMetrics:
-    """Export the metrics of the queries of a session to OpenTelemetry, and listen to the queries (`listen`).
+    """Export the metrics of a session's queries to OpenTelemetry, and listen to the queries (`listen`).
 
     Each metric is an observable instrument of the meter `pyspark_kafka`, named as Prometheus' exporter of OpenTelemetry
     expects it: `pyspark_kafka.records_behind`, `pyspark_kafka.batch_phase` in s. The histogram of `prometheus` is a
