@@ -26,7 +26,7 @@ def modules_of(package: str) -> set[str]:
     return inner | {path.stem for path in folder.glob("*.py") if path.stem != "__init__"}
 
 
-def test_contracts_hold() -> None:
+def test_imports_follow_the_contracts() -> None:
     lint = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
     done = subprocess.run([sys.executable, "-c", lint], cwd=REPO, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -325,7 +325,7 @@ def test_scan_ends_at_its_bound_and_says_so(tmp_path: Path, monkeypatch: pytest.
     assert (len(found.files), found.complete) == (3, False)
 
 
-def test_facts_are_size_and_time(files: CheckpointFiles) -> None:
+def test_status_of_a_file_has_its_size_and_time(files: CheckpointFiles) -> None:
     files.create("a", b"12345")
     status = files.status("a")
     assert status is not None

@@ -92,7 +92,7 @@ def from_json(row: Difference, number: int) -> Any:
     return F.struct(parsed.isNull().alias("n"), value.alias("v")).alias(f"r{number}")
 
 
-def test_document_that_is_no_utf8_or_has_a_long_name_is_read_otherwise(spark: SparkSession) -> None:
+def test_invalid_utf8_is_bad_and_a_long_name_readable_unlike_with_from_json(spark: SparkSession) -> None:
     texts = [b'{"v": 1, "x": "\xff"}', b'{"%s": 1, "v": 1}' % (b"x" * 50_001)]
     found = spark.createDataFrame([(each,) for each in texts], "value BINARY")
     parsed = found.select(F.from_json(F.col("value").cast("string"), "v INT")["v"]).collect()

@@ -37,7 +37,7 @@ def test_log_without_a_size_is_taken_whole() -> None:
     assert limited == {A: 500, B: 10, C: 7}
 
 
-def test_a_limit_of_nothing_would_stand_still_for_ever() -> None:
+def test_byte_limit_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1 byte, got 0"):
         byte_limit({}, {}, {}, {}, 0)
 

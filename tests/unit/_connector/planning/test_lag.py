@@ -34,12 +34,12 @@ def figures(consumed: dict[TopicPartition, int] | None, latest: dict[TopicPartit
     return list(found.values())
 
 
-def test_lags_are_told_as_text() -> None:
+def test_lags_are_formatted_as_text() -> None:
     assert figures({A: 3, B: 5}, {A: 9, B: 5}) == ["0", "6", "3.0"]
     assert figures({A: 0, B: 0, C: 0}, {A: 1, B: 0, C: 0}) == ["0", "1", "0.3333333333333333"]
 
 
-def test_a_partition_that_nothing_is_read_of_is_behind_by_all_of_it() -> None:
+def test_unread_partition_lags_by_its_whole_log() -> None:
     assert figures({A: 3}, {A: 3, B: 7}) == ["0", "7", "3.5"]
 
 

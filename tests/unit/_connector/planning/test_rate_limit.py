@@ -36,7 +36,7 @@ def test_a_known_partition_begins_at_its_start_whatever_its_earliest_offset() ->
     assert rate_limit({P[0]: 50}, {P[0]: 10}, {P[0]: 100}, 10) == {P[0]: 60}
 
 
-def test_a_partition_that_nothing_is_known_of_keeps_its_latest_offset() -> None:
+def test_partition_without_start_and_earliest_offset_keeps_its_latest() -> None:
     assert rate_limit({P[0]: 0}, {}, {P[0]: 100, P[1]: 200}, 10) == {P[0]: 10, P[1]: 200}
 
 

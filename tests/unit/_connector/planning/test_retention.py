@@ -71,7 +71,7 @@ def test_size_leaves_the_time_until_the_unread_bytes_are_the_limit() -> None:
     assert found == Headroom(10_000, HeadroomReason.SIZE)
 
 
-def test_log_that_is_too_large_without_what_was_read_may_lose_records_at_once() -> None:
+def test_log_with_more_unread_bytes_than_its_limit_has_no_headroom() -> None:
     policy = RetentionPolicy(retention_bytes=500)
     assert headroom_ms(policy, **BEHIND, log_bytes=1_000, bytes_per_s=0.0) == Headroom(0, HeadroomReason.SIZE)
 
@@ -81,7 +81,7 @@ def test_log_that_does_not_grow_keeps_its_records() -> None:
     assert headroom_ms(policy, **BEHIND, log_bytes=1_000, bytes_per_s=0.0) == Headroom(None, HeadroomReason.KEPT)
 
 
-def test_log_that_hardly_grows_has_a_time_that_is_a_number() -> None:
+def test_slowly_growing_log_has_a_finite_headroom() -> None:
     policy = RetentionPolicy(retention_bytes=2**62)
     found = headroom_ms(policy, **BEHIND, log_bytes=1_000, bytes_per_s=5e-324)
     assert found.ms == 2**62
@@ -202,11 +202,11 @@ def test_policy_has_the_limits_of_a_topic() -> None:
 
 
 @pytest.mark.parametrize("text", ["-1", "-2", "", None, "soon"])
-def test_limit_that_is_no_number_of_its_own_is_none(text: str | None) -> None:
+def test_limit_without_a_number_is_no_limit(text: str | None) -> None:
     assert parse_policy({"retention.ms": text, "retention.bytes": text}) == RetentionPolicy()
 
 
-def test_limit_of_nothing_is_a_limit() -> None:
+def test_limit_of_zero_is_a_limit() -> None:
     assert parse_policy({"retention.ms": "0"}).retention_ms == 0
 
 
@@ -218,6 +218,6 @@ def test_policy_deletes_only_where_it_says_so(text: str | None, deletes: bool) -
     assert parse_policy({"cleanup.policy": text}).deletes is deletes
 
 
-def test_remote_storage_is_known() -> None:
+def test_remote_storage_option_marks_a_tiered_topic() -> None:
     assert parse_policy({"remote.storage.enable": "true"}).is_tiered
     assert not parse_policy({"remote.storage.enable": "false"}).is_tiered

@@ -92,7 +92,7 @@ def test_tasks_are_those_of_sparks_connector(
     assert sizes == expected
 
 
-def test_a_most_of_records_is_kept() -> None:
+def test_ranges_have_at_most_the_maximum_of_records() -> None:
     assert split(10, 4, 1, max_records=4) == [(0, 0, 3), (0, 3, 6), (0, 6, 10), (1, 0, 4), (2, 0, 1)]
     assert counts(10, max_records=10) == [1]
     assert counts(10, max_records=2**63 - 1) == [1]

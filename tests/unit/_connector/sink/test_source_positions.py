@@ -79,7 +79,7 @@ def test_a_topic_that_a_lagging_broker_does_not_know_keeps_its_position() -> Non
     assert merge_positions({A0: 5}, {A0: at(8)}, record(A0), {}) == {A0: 8}
 
 
-def test_ids_that_brokers_do_not_tell_are_those_of_any_topic() -> None:
+def test_unknown_topic_ids_match_any_topic() -> None:
     assert merge_positions({A0: 5}, {A0: at(8, "-")}, record(A0, a="-"), {"a": "-"}) == {A0: 8}
     # After an upgrade of the brokers.
     assert merge_positions({A0: 5}, {A0: at(8, "-")}, record(A0, a="-"), IDS) == {A0: 8}
@@ -128,7 +128,7 @@ def test_note_of_a_position_is_the_same_after_its_text(state: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "v1 q id 7 state", "v2 q id 7", "v3 q id 7 state", "v2 q id 7 a b"])
-def test_text_of_something_else_is_no_note(text: str) -> None:
+def test_foreign_text_is_not_a_note(text: str) -> None:
     assert PositionNote.parse(text) is None
 
 

@@ -45,7 +45,7 @@ def test_executors_get_the_factory_alone_of_a_stream_reader() -> None:
     copy.stop()
 
 
-def test_a_stream_is_asked_in_its_own_values_and_answers_in_sparks() -> None:
+def test_adapter_converts_offsets_and_limits_between_stream_and_spark() -> None:
     stream = NumberStream()
     adapter = StreamReaderAdapter(stream)
     assert adapter.initialOffset() == {"t": {"0": 3}}

@@ -441,7 +441,7 @@ def test_protobuf_of_other_types_is_read_if_every_value_fits(
         ]
 
 
-def test_no_values_are_no_rows() -> None:
+def test_empty_arrays_decode_to_no_rows() -> None:
     for column in (
         ColumnFormat("string", "confluent", pa.string()),
         ColumnFormat("json", "glue", AB),

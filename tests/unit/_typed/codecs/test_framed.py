@@ -64,7 +64,7 @@ def test_an_unknown_schema_alone_is_bad_in_every_row() -> None:
     assert [each.row for each in found.bad] == [0, 1]
 
 
-def test_schemas_that_were_made_up_are_not_all_asked_for() -> None:
+def test_invented_schema_ids_cause_a_bounded_number_of_requests() -> None:
     registry = Registry()
     found = decode([value(number, 1) for number in range(10, 60 + MAX_UNKNOWN)], registry)
     assert len(registry.asked) == MAX_UNKNOWN

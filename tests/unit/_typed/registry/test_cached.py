@@ -182,7 +182,7 @@ class InterruptedLock:
         self._lock.release()
 
 
-def test_question_that_is_interrupted_keeps_nobody_waiting(
+def test_interrupted_request_releases_waiting_threads(
     registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The interrupt comes between the answer of the registry and its entry."""

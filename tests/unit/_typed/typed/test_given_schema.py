@@ -80,7 +80,7 @@ def test_file_of_a_schema_that_is_no_column_is_shown(tmp_path: Path, name: str, 
 
 
 @pytest.mark.parametrize("plan", [_read, _write])
-def test_pointer_in_capitals_is_one(tmp_path: Path, plan: Callable[[FormatOptions], Any]) -> None:
+def test_file_reference_in_capitals_is_resolved(tmp_path: Path, plan: Callable[[FormatOptions], Any]) -> None:
     file = tmp_path / "columns"
     file.write_text("a BIGINT")
     assert plan(FormatOptions("json", "none", f"FILE:{file}")).value.arrow_type == ROW

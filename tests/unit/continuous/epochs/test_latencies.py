@@ -59,7 +59,7 @@ def test_metrics_of_every_bucket_take_a_few_kilobytes() -> None:
         "[" * 100_000,
     ],
 )
-def test_text_that_is_no_figures_is_refused(text: str) -> None:
+def test_malformed_metrics_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not the metrics of a lane"):
         LaneMetrics.from_text(text)
 

@@ -62,14 +62,14 @@ def test_free_slots_count_when_they_were_free_twice_in_a_row() -> None:
     ],
     ids=["as many as asked", "no lanes for more", "not known"],
 )
-def test_more_slots_are_not_looked_for(slots: Slots, limit: int | None, wants_more: bool) -> None:
+def test_slots_are_not_recounted_if_more_cannot_be_planned(slots: Slots, limit: int | None, wants_more: bool) -> None:
     looking = watch(slots, 2, limit=limit, wants_more=wants_more)
     assert not looking.look(105.0, is_running=True)
     assert looking.due_at == float("inf")
     assert slots.looks == 0
 
 
-def test_number_of_a_user_is_not_doubted_where_the_count_is_not_exact() -> None:
+def test_user_limit_is_kept_although_an_inexact_count_is_lower() -> None:
     assert not watch(Slots(2, are_exact=False), 4, limit=4).look(101.0, is_running=False)
     assert watch(Slots(2, are_exact=False), 4).look(101.0, is_running=False)
 
@@ -87,7 +87,7 @@ def conf_of(values: dict[str, str]) -> Any:
     return SimpleNamespace(get=lambda name, default=None: values.get(name.replace(".", "_"), default))
 
 
-def test_connect_tells_by_how_many_tasks_it_divides_rows() -> None:
+def test_slots_of_spark_connect_are_the_splits_of_a_plan() -> None:
     plan = "== Physical Plan ==\n*(1) Range (0, 1, step=1, splits=%s)\n"
     assert TaskSlots(connect(plan % "12")).count() == 12
     assert TaskSlots(connect(plan % "Some(6)", spark_task_cpus="4")).count() == 1

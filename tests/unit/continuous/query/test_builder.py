@@ -265,7 +265,7 @@ class NotedRunner:
         self.is_started = True
 
 
-def test_started_query_has_what_was_said(
+def test_started_query_has_the_settings_of_its_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(writer_module, "QueryRunner", NotedRunner)

@@ -126,7 +126,7 @@ def test_wait_says_whether_the_query_has_ended() -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, -1])
-def test_wait_of_no_time_is_refused(timeout: float) -> None:
+def test_wait_without_a_positive_timeout_is_refused(timeout: float) -> None:
     runner = Runner()
     with pytest.raises(ValueError, match=f"timeout must be a positive number of seconds, not {timeout}"):
         handle(runner).awaitTermination(timeout)

@@ -48,7 +48,7 @@ def runner_of(calls: list[Any], on_end: Callable[[QueryRunner, Any], None], fail
 
 
 @pytest.mark.parametrize("failure", [None, FAILURE])
-def test_end_is_told_before_those_who_wait_continue(failure: Any) -> None:
+def test_end_is_reported_before_waiting_calls_return(failure: Any) -> None:
     calls: list[Any] = []
 
     def told(runner: QueryRunner, error: Any) -> None:
@@ -79,7 +79,7 @@ def test_query_ends_though_stream_and_listener_fail(monkeypatch: pytest.MonkeyPa
     assert runner.failure is FAILURE
 
 
-def test_query_that_does_not_end_is_abandoned_and_its_end_is_told_once() -> None:
+def test_query_that_does_not_end_is_abandoned_and_its_end_reported_once() -> None:
     calls: list[Any] = []
     held, waits = threading.Event(), threading.Event()
     runner = runner_of(calls, lambda _, error: calls.append(("end", error)))

@@ -184,7 +184,7 @@ def test_interval_is_read(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0 seconds", "second", "5 bananams", "3 hams", "-1 second", "1.5 seconds", 3])
-def test_interval_that_is_none_is_refused(text: Any) -> None:
+def test_invalid_interval_is_refused(text: Any) -> None:
     with pytest.raises(OptionError, match="is not a length of an epoch"):
         interval_ms(text)
 

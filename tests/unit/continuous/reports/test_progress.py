@@ -136,7 +136,7 @@ def test_source_that_fails_to_say_its_lag_ends_nothing(caplog: pytest.LogCapture
     assert caplog.text.count("The lag of continuous query") == 1
 
 
-def test_figures_that_cannot_be_read_end_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_metrics_are_logged_once_and_left_out(caplog: pytest.LogCaptureFixture) -> None:
     log, _ = log_of()
     add(log, LaneReport(3, 7, "{}", "{}", 5, 5, "soon"))
     assert log.last is not None
@@ -160,7 +160,7 @@ def test_latencies_of_all_lanes_are_one_summary() -> None:
     assert progress["latencySince"] == "record"
 
 
-def test_one_lane_whose_rows_have_no_times_says_so() -> None:
+def test_latency_begins_with_the_read_if_one_lane_has_no_record_times() -> None:
     log, _ = log_of()
     add(log, report(0, read=1, latency=10.0), report(1, read=1, latency=10.0, since_record=False))
     assert log.last is not None

@@ -86,7 +86,7 @@ def test_watch_looks_who_owns_the_checkpoint_also_if_there_is_nothing_to_ask() -
     watch.close()
 
 
-def test_watch_says_which_question_is_open_if_the_source_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_returns_the_open_thread_if_the_source_does_not_respond(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_watch, "_END_SECONDS", 0.01)
     asked, answered = threading.Event(), threading.Event()
 

@@ -363,7 +363,7 @@ def test_last_epoch_that_is_given_up_ends_the_commit_that_waits() -> None:
     assert run._control.give_up.is_set()
 
 
-def test_end_of_an_epoch_is_all_that_calls_have_wanted() -> None:
+def test_end_of_an_epoch_clears_the_requests_for_it() -> None:
     run, machine, tasks = run_of_two_lanes()
     run._waits.end_wanted.set()
     act(run, machine, tasks, machine.coordinator.end_now())

@@ -77,7 +77,7 @@ def test_no_epoch_is_to_end_for_a_wait_whose_poll_has_failed(waiting: Waiting) -
         first.result(_SECONDS)
 
 
-def test_look_says_nothing_about_those_who_came_after_it_began(waiting: Waiting) -> None:
+def test_poll_sets_no_target_for_calls_after_its_start(waiting: Waiting) -> None:
     first = waiting.come()
     waiting.waits.begin_poll()
     second = waiting.come()
@@ -88,7 +88,7 @@ def test_look_says_nothing_about_those_who_came_after_it_began(waiting: Waiting)
     assert waiting.waits.need_target
 
 
-def test_look_that_fails_is_raised_where_somebody_waits_for_it(waiting: Waiting) -> None:
+def test_failed_poll_is_raised_by_the_calls_before_its_start(waiting: Waiting) -> None:
     first = waiting.come()
     waiting.waits.begin_poll()
     second = waiting.come()

@@ -55,7 +55,7 @@ def test_clock_of_the_leader_is_compared_with_the_middle_of_the_request() -> Non
 @pytest.mark.parametrize(
     "silent", [Quorum(9_020, error_code=31), Quorum(9_020, supported=False), Quorum(-1)], ids=["right", "old", "none"]
 )
-def test_clock_is_not_known_where_brokers_do_not_tell(silent: Quorum) -> None:
+def test_clock_is_unknown_if_brokers_do_not_return_it(silent: Quorum) -> None:
     assert probe(silent) is None
 
 

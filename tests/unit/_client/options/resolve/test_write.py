@@ -64,7 +64,7 @@ def test_producer_properties_reach_their_fields() -> None:
 
 
 @pytest.mark.parametrize("given", ["0", "32768", str((1 << 20) - 1)])
-def test_a_buffer_that_is_too_small_for_batches_is_taken_and_said(given: str) -> None:
+def test_buffer_smaller_than_batches_is_enlarged_with_a_note(given: str) -> None:
     options = parse_write_options({**SERVERS, "topic": "t", "kafka.buffer.memory": given}, streaming=False)
     assert options.max_unacknowledged_bytes == 1 << 20
     assert options.notes == (f"Option 'kafka.buffer.memory' is {given} bytes: 1048576 are used, which batches need.",)

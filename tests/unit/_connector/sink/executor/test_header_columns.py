@@ -42,5 +42,5 @@ def test_headers_of_rows_stand_first(text: pa.DataType, raw: pa.DataType) -> Non
     ]
 
 
-def test_no_row_is_no_header() -> None:
+def test_empty_batch_gets_no_constant_headers() -> None:
     assert pairs(append_constant_headers(None, [("v", b"2", pa.array([], pa.bool_()))])) == []

@@ -78,7 +78,7 @@ def test_rows_larger_than_a_run_have_one_each() -> None:
     assert found.to_pylist() == [0, 1, 2, 0, 1]
 
 
-def test_rows_of_no_bytes_and_no_rows_at_all() -> None:
+def test_rows_without_bytes_count_towards_the_sticky_partition() -> None:
     partitioner = Partitioner(2, 4, first)
     assert partitioner.partitions(10, 0, None, None).to_pylist() == [0, 0, 0, 0, 1, 1, 1, 1, 0, 0]
     assert partitioner.partitions(0, 0, None, None).to_pylist() == []

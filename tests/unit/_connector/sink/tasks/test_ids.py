@@ -33,7 +33,7 @@ def test_id_is_lent_again_to_a_later_planning_only(place: Path) -> None:
     assert ids(place, 5).take() != name
 
 
-def test_names_that_somebody_else_has_put_there_are_not_taken(place: Path) -> None:
+def test_foreign_file_in_the_directory_is_not_used_as_an_id(place: Path) -> None:
     first = ids(place, 3)
     first.give_back(first.take())
     (directory,) = place.iterdir()

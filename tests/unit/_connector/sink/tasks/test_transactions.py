@@ -89,7 +89,7 @@ def test_decision_that_is_malformed_is_no_marker() -> None:
         (DECIDED.completed([], pool=""), replace(WRITTEN, producer_epoch=6), None),
     ],
 )
-def test_pool_is_continued_by_who_takes_over_next(
+def test_next_owner_continues_the_pool(
     found: CommitDecision | None, planned: TransactionIdentity, pool: str | None
 ) -> None:
     assert continue_pool(found, planned) == pool
@@ -149,7 +149,7 @@ def test_new_pool_is_named_after_the_takeover() -> None:
     assert task_prefix("sink", new_pool(WRITTEN)) == "sink-7.4-"
 
 
-def test_open_decision_and_lost_parts_stop_who_judges_by_the_marker() -> None:
+def test_open_decision_and_lost_parts_of_a_marker_are_errors() -> None:
     ours = replace(MARKER, decision=None)
     with pytest.raises(CheckpointError, match=r"\[SINK_COMMIT_OPEN\] Batch 4 of the sink 'sink' is decided, and not"):
         judge(MARKER, ours)
@@ -163,7 +163,7 @@ def test_open_decision_and_lost_parts_stop_who_judges_by_the_marker() -> None:
     judge(lost, replace(ours, batch_id=5))
 
 
-def test_forgotten_parts_are_not_said_to_be_lost() -> None:
+def test_forgotten_parts_are_not_reported_as_lost() -> None:
     forgotten = replace(TASK, records=4, is_forgotten=True)
     for noted in ([forgotten], [forgotten, TASK]):
         marker = replace(MARKER, decision=DECIDED.completed(noted, pool="7.1"))

@@ -33,7 +33,7 @@ def planned(record_filter: RecordFilter | None = None, **options: Any) -> list[s
     return [str(task.offset_range) for task in tasks(record_filter, **options)]
 
 
-def test_everything_there_is_by_default_and_partitions_that_are_empty_so_far(offsets: ScriptedOffsets) -> None:
+def test_batch_reads_whole_logs_and_empty_partitions_by_default(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (3, 10), B: (5, 5)}
     assert tasks() == [
         KafkaInputPartition(OffsetRange(A, 3, 10), open_ends=OpenEnds(0, NO_END)),

@@ -358,7 +358,7 @@ def test_missing_partition_and_recreated_topic_ask_for_a_plan_after_several_look
     assert [look(), look(), look()] == [False, False, True]
 
 
-def test_look_that_fails_says_nothing_and_the_next_ones_wait(
+def test_failed_check_reports_no_change_and_delays_the_next_checks(
     offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()

@@ -159,7 +159,7 @@ def test_a_batch_has_one_task_for_each_partition_with_something_to_read(offsets:
     assert offsets.asked == ["partitions"]
 
 
-def test_a_batch_that_this_run_has_given_the_end_of_is_planned_without_asking_anyone(offsets: ScriptedOffsets) -> None:
+def test_batch_with_an_end_of_this_run_is_planned_without_requests(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 9), B: (0, 4)}
     stream = stream_of()
     start = KafkaSourceOffset({A: 1, B: 4})
@@ -403,7 +403,7 @@ def test_the_streams_name_is_that_of_progress_reports(offsets: ScriptedOffsets) 
     assert offsets.asked == []
 
 
-def test_commit_and_stop_ask_nothing_of_the_cluster(offsets: ScriptedOffsets) -> None:
+def test_commit_and_stop_send_no_request(offsets: ScriptedOffsets) -> None:
     stream = stream_of()
     stream.commit(KafkaSourceOffset({A: 1}))
     stream.stop()

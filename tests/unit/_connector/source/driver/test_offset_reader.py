@@ -183,7 +183,7 @@ def test_a_topic_that_the_query_has_read_is_looked_for_longer(client: FakeClient
     assert len(client.calls) == 12
 
 
-def test_a_topic_that_is_told_late_is_found(client: FakeClient) -> None:
+def test_topic_that_is_missing_in_the_first_metadata_is_found(client: FakeClient) -> None:
     partitions = client.partitions
     reader = reader_of(Subscription("subscribe", ("orders",)))
     client.partitions = {}

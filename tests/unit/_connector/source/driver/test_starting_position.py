@@ -95,7 +95,7 @@ def test_a_partition_that_is_deleted_before_the_first_end_is_still_data_loss(off
         ranges(stream, start, stream.latestOffset(start, ALL))
 
 
-def test_a_run_asks_once_where_to_start(offsets: ScriptedOffsets) -> None:
+def test_run_resolves_its_start_once(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 10)}
     stream = stream_of()
     first = stream.initialOffset()

@@ -56,7 +56,9 @@ def test_few_tasks_and_large_ones_and_those_that_share_are_left_alone(
     assert caplog.messages == []
 
 
-def test_a_stream_says_it_when_it_plans(topic: str, offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture) -> None:
+def test_stream_warns_of_small_tasks_when_it_plans(
+    topic: str, offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture
+) -> None:
     offsets.logs = {TopicPartition(topic, number): (0, 2) for number in range(120)}
     stream = KafkaMicroBatchStream(options_of(topic), SOURCE_SCHEMA)
     start = stream.initialOffset()

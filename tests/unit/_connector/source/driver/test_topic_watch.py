@@ -162,7 +162,7 @@ def test_topics_that_are_gone_from_position_and_subscription_are_not_kept(
     assert TopicIdentities.from_bytes((tmp_path / "sources/0/topic-ids").read_bytes(), "it").ids == {"u": "u"}
 
 
-def test_a_recreated_topic_that_stands_where_the_former_one_stood_is_said_once(
+def test_recreated_topic_with_the_former_end_is_reported_once(
     offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = watched(fail_on_data_loss=False)
@@ -176,7 +176,9 @@ def test_a_recreated_topic_that_stands_where_the_former_one_stood_is_said_once(
     assert ranges(stream, first, stream.latestOffset(first, ALL)) == ["t-0 [0, 11)"]
 
 
-def test_brokers_without_ids_are_as_before(offsets: ScriptedOffsets, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recreated_topic_goes_unnoticed_without_topic_ids(
+    offsets: ScriptedOffsets, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = watched()
     first = begin(offsets, stream)
     recreate(offsets, 40)

@@ -71,7 +71,7 @@ def test_a_ratio_that_is_reached_is_allowed(ratio: float, count: int) -> None:
     records.judge()
 
 
-def test_a_read_of_nothing_is_good() -> None:
+def test_empty_read_does_not_exceed_the_ratio() -> None:
     BadRecords("PERMISSIVE", 0.0, FORMATS).judge()
 
 

@@ -188,7 +188,7 @@ def test_batches_before_a_damaged_one_are_given_and_nothing_of_it(log: Log, dama
     assert log.open_fetchers == 0
 
 
-def test_a_reader_closed_early_gives_everything_back(log: Log) -> None:
+def test_reader_that_is_closed_early_closes_its_fetcher(log: Log) -> None:
     reader = reader_of(0, 50)
     assert reader.next()
     assert (log.open_fetchers, log.open_clients) == (1, 1)

@@ -42,7 +42,7 @@ def with_times(location: Path, value: object) -> Path:
 
 
 @pytest.mark.parametrize("value", NO_TIMES, ids=lambda value: str(value)[:12])
-def test_time_of_a_batch_that_is_none_stops_no_command(tmp_path: Path, value: object) -> None:
+def test_invalid_batch_times_do_not_fail_commands(tmp_path: Path, value: object) -> None:
     location = with_times(tmp_path / "checkpoint", value)
     batch = read_checkpoint(str(location)).history.get(1)
     assert batch is not None

@@ -161,7 +161,7 @@ def test_default_of_an_enum_that_is_no_symbol_is_ignored() -> None:
     assert parse_schema('{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}').root == Enum("E", ("A",))
 
 
-def test_name_of_nothing_is_shortened() -> None:
+def test_undefined_type_name_is_shortened_in_the_error() -> None:
     with pytest.raises(SchemaError, match=f"type '{'a' * 100}…' is not defined in it"):
         parse_schema("a" * 5000)
 

@@ -155,7 +155,7 @@ def test_text_beyond_one_call_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) 
     assert rows(A, *texts) == [*({"a": row, "s": None} for row in range(9)), {"a": None, "s": "x" * 50}]
 
 
-def test_no_values_are_no_rows() -> None:
+def test_empty_arrays_decode_to_no_rows() -> None:
     assert rows(A) == []
 
 
@@ -234,7 +234,7 @@ def test_a_value_that_is_no_json_is_bad_alone_and_beside_others(text: bytes, mes
         assert [(each.row, each.message) for each in found.bad if each.row in (1, 4)] == [(1, message), (4, message)]
 
 
-def test_values_that_are_no_json_cost_no_question_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_are_not_json_are_parsed_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = JsonDecoder(A)
     asked: list[int] = []
     parse = decoder._parse

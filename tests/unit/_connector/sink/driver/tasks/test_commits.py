@@ -76,7 +76,7 @@ class StandsStill(Simulation):
         *((each, marker, True, r"^\[SINK_TAKEN_OVER\] Another") for each in Generation for marker in (0, 1)),
     ],
 )
-def test_transaction_that_has_timed_out_is_told_from_another_driver(
+def test_error_of_a_timed_out_transaction_differs_from_a_takeover(
     generation: Generation, marker: int, takes_over: bool, message: str
 ) -> None:
     world = StandsStill(0, generation)

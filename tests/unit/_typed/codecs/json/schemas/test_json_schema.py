@@ -456,13 +456,13 @@ def test_references_of_jackson_lead_to_ids_without_a_draft() -> None:
     assert of(schema) == pa.struct([("from", B_STRUCT), ("to", B_STRUCT), ("n", pa.int64())])
 
 
-def test_address_in_a_value_is_none() -> None:
+def test_identifiers_within_values_are_ignored() -> None:
     data = {"const": {"$id": "x"}, "default": {"id": "http://[", "$anchor": "y"}, "$comment": "z"}
     properties = {"const": {"$anchor": "y", **STRING}, "a": {"$ref": "#y"}, "b": {**STRING, **data}}
     assert of({"properties": properties}).field("a").type == pa.string()
 
 
-def test_reference_that_depends_on_who_refers_is_refused() -> None:
+def test_dynamic_reference_is_refused() -> None:
     assert "column 'a' has a $dynamicRef, which" in refused({"properties": {"a": {"$dynamicRef": "#x"}}})
     assert "column 'a' has a $recursiveRef, which" in refused({"properties": {"a": {"$recursiveRef": "#"}}})
 
