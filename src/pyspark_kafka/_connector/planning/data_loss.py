@@ -178,7 +178,7 @@ def _describe(findings: Sequence[DataLoss]) -> str:
 
 
 def _causes(findings: Sequence[DataLoss]) -> str:
-    """Return what happened, as far as it is known, and the possible reasons once for all partitions."""
+    """Return the known events, and the possible reasons once for all partitions."""
     if all(finding.is_there for finding in findings):
         return "Partitions that the query has read are not in its subscription"
     reasons = []

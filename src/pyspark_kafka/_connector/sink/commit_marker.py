@@ -234,7 +234,7 @@ def _places(tasks: Iterable[TaskTransaction]) -> list[str]:
 
 
 def lost_places(tasks: Iterable[TaskTransaction]) -> list[str]:
-    """Return where the records of transactions are, for people: one text a task and topic-partition."""
+    """Return the places of transactions' records, for people: one text a task and topic-partition."""
     return [
         f"{topic_partition} from {first} to {end - 1}"
         for task in tasks

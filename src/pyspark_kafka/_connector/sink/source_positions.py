@@ -152,7 +152,7 @@ def merge_positions(
     record: LaneRecord | None,
     topic_ids: Mapping[str, str],
 ) -> dict[TopicPartition, int]:
-    """Return where the source continues: of each partition the later one of checkpoint and group.
+    """Return the positions where the source continues: for each partition the later one of checkpoint and group.
 
     Positions of partitions that the record does not name are ignored: the query has not read these partitions in this
     mode since, so the checkpoint is right about them. Positions of a former topic of the same name are ignored, too;
@@ -193,7 +193,7 @@ def committed_states(
     topic_ids: Mapping[str, str],
     epoch: int,
 ) -> dict[TopicPartition, str | None]:
-    """Return which state belongs to the positions of `merge_positions`, where that is not the state of the checkpoint.
+    """Return the state for the positions of `merge_positions`, where it differs from the checkpoint's state.
 
     The state goes with its position. Where both are at the same position the later epoch decides: a state may change
     although no record was read.

@@ -188,7 +188,7 @@ class SpoolFiles(FileLocation):
         yield from (info.base_name for info in opened.get_file_info(selected) if info.type == fs.FileType.Directory)
 
     def _newest(self, owner: str) -> float:
-        """Return when something of an owner was last written, in seconds since 1970; infinity if that is not known."""
+        """Return the time of an owner's last write, in seconds since 1970; infinity if it is unknown."""
         with self._removing(owner), suppress(FileNotFoundError):
             if not self._remote:
                 top = self._path(owner)

@@ -121,7 +121,7 @@ class StreamWriterAdapter(STREAM_ARROW_WRITER):  # type: ignore[misc]
         self._is_sent = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what tasks get. PySpark pickles the writer, twice, in the process that plans, and in no other."""
+        """Return the writer for tasks. PySpark pickles it twice in the process that plans, and in no other."""
         if not self._is_sent:
             self._factory = self._factory.for_tasks()
             self._is_sent = True

@@ -40,7 +40,7 @@ class KafkaTable(SupportsRead, SupportsWrite):
         return "pyspark_kafka"
 
     def capabilities(self) -> frozenset[TableCapability]:
-        """Return what Kafka can do. It cannot be emptied: topics are appended to."""
+        """Return the capabilities of Kafka. It cannot be emptied: topics are appended to."""
         return frozenset(
             {
                 TableCapability.BATCH_READ,

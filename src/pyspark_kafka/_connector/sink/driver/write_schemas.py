@@ -96,7 +96,7 @@ def plan_formats(
     streaming: bool,
     query_id: str | None = None,
 ) -> PlannedFormats:
-    """Return what the typed columns of a write become.
+    """Return the formats of a write's typed columns.
 
     Runs on: driver, once for a batch write and once for each micro-batch; blocks on the registry and on file systems.
     In a micro-batch, that is one read of a small file of the checkpoint, and the registry only if the file does not

@@ -39,7 +39,7 @@ class PartitionLookup:
         self._borrowed: PartitionCounts | None = None
 
     def partition_count(self, topic: str, *, beyond: int = -1) -> int:
-        """Return how many partitions a topic has; see `PartitionCounts.partition_count`.
+        """Return the partition count of a topic; see `PartitionCounts.partition_count`.
 
         Raises:
             DeliveryError: there is no such topic.

@@ -235,7 +235,7 @@ class RecordBatchEncoder:
 
 
 def _count_columns(data_type: pa.DataType) -> int:
-    """Return how many columns a column consists of, itself among them."""
+    """Return the number of columns in a column, itself included."""
     children = [data_type.field(number).type for number in range(data_type.num_fields)]
     if isinstance(data_type, pa.DictionaryType):
         children.append(data_type.value_type)

@@ -39,7 +39,7 @@ class TaskProducer:
         self._borrowed: Producer | None = None
 
     def partition_count(self, topic: str, *, beyond: int = -1) -> int:
-        """Return how many partitions a topic has; see `Producer.partition_count`."""
+        """Return the partition count of a topic; see `Producer.partition_count`."""
         return self._producer().partition_count(topic, beyond=beyond)
 
     def available_partitions(self, topic: str) -> tuple[int, ...]:

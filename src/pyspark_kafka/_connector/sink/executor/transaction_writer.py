@@ -154,7 +154,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         return KafkaCommitMessage(records - before[0], encoded_bytes - before[1])
 
     def commitCost(self) -> int:
-        """Return how many markers brokers write at the end of the last transaction."""
+        """Return the number of markers that brokers write at the end of the last transaction."""
         return self._markers
 
     def abort(self) -> None:

@@ -79,7 +79,7 @@ def _find_at(
 
 
 def _outcome_in(fetched: FetchedRecords, first: int, producer_id: int) -> bool | None:
-    """Return what a response shows of the record at an offset, if this producer has written it."""
+    """Return whether this producer's record at an offset is committed, from a response; None if it is unknown."""
     if any(producer == producer_id and begin <= first for producer, begin in fetched.aborted_transactions):
         return False
     headers = HeaderWalk(fetched.records, stop_at=first + 1)

@@ -97,7 +97,7 @@ class CommitDecision:
     until_ms: int | None = field(default=None, compare=False)
 
     def completed(self, lost: Iterable[TaskTransaction], *, pool: str) -> CommitDecision:
-        """Return what is written when every transaction is ended, with the pool that may be used again."""
+        """Return the decision to write when every transaction is ended, with the pool that may be used again."""
         return replace(self, pool=pool, tasks=(), is_complete=True, lost=tuple(lost), until_ms=None)
 
     def to_json(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def continue_pool(found: CommitDecision | None, planned: TransactionIdentity) ->
 
 
 def task_prefix(sink_id: str, pool: str) -> str:
-    """Return what the transactional ids of tasks begin with that use a pool."""
+    """Return the prefix of a pool's transactional ids."""
     return f"{sink_id}-{pool}-"
 
 

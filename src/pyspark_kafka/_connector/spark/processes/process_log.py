@@ -150,7 +150,7 @@ def spark_step(where: str = "", *, query_id: str = "", freeze: bool = False) -> 
 
 
 def _task() -> str:
-    """Return which query and task a line is of; empty outside of tasks."""
+    """Return the query and task of a line; empty outside of tasks."""
     context = TaskContext.get()
     if context is None:
         return ""

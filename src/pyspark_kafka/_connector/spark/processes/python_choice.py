@@ -39,14 +39,14 @@ def lacks_package() -> bool:
 
 
 def describe_pythons() -> str:
-    """Return which Python Spark starts and which one runs this program, as a sentence without its full stop."""
+    """Return the Python that Spark starts and this program's, as a sentence without its full stop."""
     variable, program = _chosen()
     runs = f"{variable} is '{program}'" if variable else "PYSPARK_PYTHON is not set, so it runs the python3 of PATH"
     return f"{runs}; this program runs {sys.executable}, which has it"
 
 
 def hint() -> str:
-    """Return what to do if Spark's Python lacks this package."""
+    """Return the remedy if Spark's Python lacks this package."""
     variable = _chosen()[0] or "PYSPARK_PYTHON"
     return (
         f'Put os.environ["{variable}"] = sys.executable before the session is created, in a new process (restart the '
