@@ -122,7 +122,7 @@ def _gather(
 
 
 def findings_of(here: Mapping[str, Any], told: Sequence[Mapping[str, Any]], executors: int) -> Iterator[Finding]:
-    """Yield what differs or fails, once for all executors that it is true of, and then a finding for each. Pure.
+    """Yield differences and failures, once for all affected executors, and then a finding for each. Pure.
 
     Args:
         here: the driver's packages, as `describe_python` returns them.

@@ -95,7 +95,7 @@ class Diagnosis:
         ]
 
     def counts(self) -> dict[FindingStatus, int]:
-        """Return how many findings have each status."""
+        """Return the number of findings by status."""
         counts = dict.fromkeys(FindingStatus, 0)
         for finding in self.findings:
             counts[finding.status] += 1

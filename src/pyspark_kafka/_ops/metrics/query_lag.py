@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def query_positions(session: SparkSession) -> dict[str, LagPositions]:
-    """Return where each active query of a session is: the end of the last micro-batch that it has reported.
+    """Return the positions of a session's active queries: the ends of the last reported micro-batches.
 
     Queries that read nothing of Kafka, or have not ended a micro-batch yet, are left out. If two sources of a query
     read one partition, the source that is further behind counts.

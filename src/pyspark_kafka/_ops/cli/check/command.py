@@ -90,7 +90,7 @@ def check(
 def _session(
     master: str | None, remote: str | None, settings: list[str], made: list[Any], *, wanted: bool
 ) -> Callable[[], Any] | None:
-    """Return what makes the session when it is first needed, and notes it; None if no worker is judged.
+    """Return a function that creates and records the session at the first use; None if no worker is judged.
 
     A session that is wanted without a master and a server takes them from Spark's own settings.
     """

@@ -120,7 +120,7 @@ def _executor_row(finding: Finding) -> list[str]:
 
 
 def summary(diagnosis: Diagnosis) -> str:
-    """Return how a check ended, as one sentence."""
+    """Return the result of a check, as one sentence."""
     counts = diagnosis.counts()
     told = [f"{counts[status]} {noun}" for status, noun in _COUNTED if counts[status]]
     seconds = f"{diagnosis.elapsed_ms / 1000:.1f} s"

@@ -98,7 +98,7 @@ def run_fork(source: str, target: str, request: ForkArguments) -> ExitStatus:
 
 
 def _left_at(target: CheckpointFiles, plan: ForkPlan) -> str:
-    """Return what a fork that was interrupted while it was written has left: the target may not be its own yet."""
+    """Return the remains of a fork that was interrupted in its writes: the target may not be its own yet."""
     try:
         data = target.read(METADATA)
     except (ConnectorError, KeyboardInterrupt):
@@ -185,7 +185,7 @@ def run_restore(checkpoint: str, backup: str, request: ForkArguments, *, force: 
 
 
 def _content_of(backup: CheckpointFiles) -> str:
-    """Return what a backup holds.
+    """Return the content of a backup.
 
     Raises:
         ConnectorError: it cannot be read, and nothing says that it is what a rewind or a restore has copied.
@@ -201,7 +201,7 @@ def _content_of(backup: CheckpointFiles) -> str:
 
 
 def _backup_beside(files: CheckpointFiles) -> CheckpointFiles:
-    """Return where a backup of this second goes; the second one in it has a number."""
+    """Return the place for a backup of this second; the second one in it has a number."""
     at = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     for number in range(1, 100):
         ending = at if number == 1 else f"{at}-{number}"

@@ -67,5 +67,5 @@ def run_command(work: Callable[[], ExitStatus], *, on_interrupt: str = "Nothing 
 
 
 def status_of(error: ConnectorError) -> ExitStatus:
-    """Return how a command ends with an error."""
+    """Return the exit status of a command with an error."""
     return ExitStatus.UNREACHABLE if isinstance(error, TransportError | DeadlineError) else ExitStatus.REFUSED

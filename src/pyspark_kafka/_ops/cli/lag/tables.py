@@ -63,7 +63,7 @@ def to_lines(report: LagReport, *, every: bool) -> list[str]:
 
 
 def reason_lines(report: LagReport) -> list[str]:
-    """Return what could not be found out, each reason once."""
+    """Return the reasons for missing figures, each once."""
     reasons = report.reasons()
     lines = [
         f"Not known of {counted(number, 'partition')}: {printable(reason)}"

@@ -78,7 +78,7 @@ def partitions_text(partitions: Iterable[TopicPartition]) -> list[str]:
 
 
 def open_for_ms(found: TransactionDescription, now_ms: int) -> int | None:
-    """Return how long it is open by this machine's clock; None where it is ended. The broker's may differ a little."""
+    """Return the time since its begin by this machine's clock; None if it is ended. The broker's may differ."""
     if found.began_at_ms is None or not found.state.is_open:
         return None
     return max(0, now_ms - found.began_at_ms)

@@ -119,7 +119,7 @@ def _mechanism_advice(mechanism: str, best: str) -> str:
 
 
 def protocol_with_login(found: ListenerStatus) -> str:
-    """Return what to set to talk to a listener, in the words after "Set": its protocol, and a login if it wants one."""
+    """Return the settings for a listener, in the words after "Set": its protocol, and a login if it requires one."""
     best = _best_of(found.mechanisms)
     login = f", {_MECHANISM} to {best}{_jaas_example(best)}" if best else ""
     return f"{_PROTOCOL} to {found.protocol}{login}"

@@ -213,7 +213,7 @@ def extras_of(connection: ConnectionOptions) -> list[Extra]:
 
 
 def compare_packages(driver: Mapping[str, Any], worker: Mapping[str, Any]) -> list[tuple[FindingStatus, str, str]]:
-    """Return what differs between the driver and a worker: how bad it is, a sentence, and what to do. Pure.
+    """Return the differences between the driver and a worker: severity, a sentence, and the remedy. Pure.
 
     Args:
         driver: as `describe_python` returns it.

@@ -91,14 +91,14 @@ def connect_once(server: Server, options: ConnectionOptions, deadline: Deadline)
 
 
 def unreachable_reason(error: object) -> str:
-    """Return why a server cannot be reached, without its name."""
+    """Return the reason why a server cannot be reached, without its name."""
     if isinstance(error, DeadlineError) or not isinstance(error, ConnectorError):
         return "no response in time"
     return error.parameters.get("reason", error.message.rstrip("."))
 
 
 def unreachable_remedy(server: Server, error: object) -> str:
-    """Return what to do about a server that accepts no connection."""
+    """Return the remedy for a server that accepts no connection."""
     host, port = server
     if "refused" in unreachable_reason(error):
         return (

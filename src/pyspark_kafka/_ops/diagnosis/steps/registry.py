@@ -41,7 +41,7 @@ class WantedSubject(NamedTuple):
 
 
 def wanted_subjects(settings: Settings) -> list[WantedSubject]:
-    """Return what the options look up in registries, each once; nothing without a registry. Pure."""
+    """Return the options' look-ups in registries, each once; empty without a registry. Pure."""
     found: list[WantedSubject] = []
     if settings.read is not None and settings.read.typed is not None:
         subscription = settings.read.subscription

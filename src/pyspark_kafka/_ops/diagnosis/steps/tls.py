@@ -107,7 +107,7 @@ def judge_listener(
 
 
 def tls_facts(tls: TlsStatus) -> dict[str, Any]:
-    """Return what is known of a TLS listener as values for JSON."""
+    """Return the known facts about a TLS listener as values for JSON."""
     return {
         "tls_version": tls.version,
         "cipher": tls.cipher,

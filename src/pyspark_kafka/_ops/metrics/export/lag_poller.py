@@ -106,7 +106,7 @@ class LagPoller:
         self._loop.end(_STOP_S)
 
     def families(self) -> list[Family]:
-        """Return what the last look has found, of queries that still run."""
+        """Return the results of the last poll, for queries that still run."""
         running = {each.query_id for each in self._store.all() if each.is_running}
         return [
             HEADROOM.of(row for row in self._headroom if row[0][1] in running),
@@ -114,7 +114,7 @@ class LagPoller:
         ]
 
     def behind(self) -> dict[tuple[str, int], dict[TopicPartition, int]]:
-        """Return how many records partitions were behind at the last look, by the id of the query and its source."""
+        """Return the lag in records of partitions at the last poll, by the id of the query and its source."""
         return self._behind
 
     def look(self) -> None:

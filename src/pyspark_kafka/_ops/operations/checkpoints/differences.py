@@ -38,7 +38,7 @@ class PositionDifference:
 
     @property
     def ahead(self) -> int | None:
-        """Return how many offsets the second is ahead, negative if it is behind; None without both positions."""
+        """Return the second's lead in offsets, negative if it is behind; None without both positions."""
         return None if self.first is None or self.second is None else self.second - self.first
 
 
@@ -65,7 +65,7 @@ class CheckpointDifference:
 
     @property
     def verdict(self) -> str:
-        """Return which one is ahead, as a sentence."""
+        """Return the leading one, as a sentence."""
         if self.positions is None:
             return "The positions could not be compared."
         ahead = [each.ahead for each in self.positions if each.ahead is not None]

@@ -41,7 +41,7 @@ def lag(
     times: bool = True,
     before: LagReport | None = None,
 ) -> LagReport:
-    """Return how far a query or a consumer group is behind, by partition.
+    """Return the lag of a query or a consumer group, by partition.
 
     Unknown values are None, with their reason in `missing`: an unreachable broker, a missing right, a deleted
     topic. Nothing on the cluster is changed. Needs no Spark.

@@ -29,7 +29,7 @@ def partition_lag(
     consumed_per_s: float | None = None,
     missing: tuple[str, ...] = (),
 ) -> PartitionLag:
-    """Return how far a position is behind, by one look.
+    """Return the lag of a position, by one measurement.
 
     Args:
         topic_partition: the partition.

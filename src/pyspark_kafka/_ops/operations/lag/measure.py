@@ -119,6 +119,6 @@ def _unknown(topic_partition: TopicPartition, position: int, log_status: LogStat
 
 
 def reason_of(error: ConnectorError) -> str:
-    """Return why something is not known: the message of an error, and how a missing right is granted."""
+    """Return the reason for missing information: the message of an error, and the way to grant a missing right."""
     grant = error.grant if isinstance(error, AccessError) else ""
     return f"{error.message} {grant}".strip()

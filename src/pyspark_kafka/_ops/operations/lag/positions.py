@@ -75,7 +75,7 @@ def _offsets(found: Mapping[TopicPartition, GroupPosition | ConnectorError]) -> 
 
 
 def checkpoint_positions(location: str) -> LagPositions:
-    """Return where the query of a checkpoint is: the end of the last batch that it has finished.
+    """Return the position of a checkpoint's query: the end of its last finished batch.
 
     If two of its sources read one partition, the source that is further behind counts.
 
@@ -161,7 +161,7 @@ def merge_positions(offsets: Iterable[KafkaSourceOffset]) -> dict[TopicPartition
 
 
 def _reached_ms(checkpoint: QueryCheckpoint) -> int | None:
-    """Return when the last batch was finished; when it was planned, if its file has the time of a copy."""
+    """Return the time when the last batch was finished; or planned, if its file has the time of a copy."""
     last = checkpoint.last_finished()
     if last is None:
         return None
@@ -172,7 +172,7 @@ def _reached_ms(checkpoint: QueryCheckpoint) -> int | None:
 def _rates(
     checkpoint: QueryCheckpoint, positions: Mapping[TopicPartition, int]
 ) -> tuple[dict[TopicPartition, float], int]:
-    """Return how many records a second the last batches have read, by partition, and the ms from one to the next.
+    """Return the last batches' read rate in records a second, by partition, and the ms from one to the next.
 
     There are none if there are too few batches. What a rewind moved was not read: its batch is the first that counts.
     """

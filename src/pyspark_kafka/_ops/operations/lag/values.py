@@ -196,7 +196,7 @@ class LagReport:
         return tuple(sorted(found, key=lambda each: (-each.faults, -(each.records_behind or 0), each.topic)))
 
     def reasons(self) -> tuple[tuple[str, int], ...]:
-        """Return what could not be found out, each sentence once, with the number of partitions that it is about."""
+        """Return the missing information, each sentence once, with the number of its partitions."""
         counted = Counter(reason for each in self.partitions for reason in each.missing)
         return (*((reason, len(self.partitions)) for reason in self.missing), *counted.most_common())
 
