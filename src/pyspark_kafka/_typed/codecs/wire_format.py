@@ -41,7 +41,7 @@ KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
 
 
 def confluent_prefix(schema_id: int) -> bytes:
-    """Return what Confluent's serializers write before a value, and Apicurio's since version 3.
+    """Return the prefix of a value by Confluent's serializers, and Apicurio's since version 3.
 
     Raises:
         SchemaError: the number of the schema has more than 4 bytes.

@@ -139,7 +139,7 @@ class CachedRegistry:
         return self._registry.find_id(subject, schema)
 
     def incompatibilities(self, subject: str, schema: RegisteredSchema) -> list[str]:
-        """Return why a schema may not become the next version; not cached."""
+        """Return the reason why a schema may not become the next version; not cached."""
         return self._registry.incompatibilities(subject, schema)
 
     def register(self, subject: str, schema: RegisteredSchema) -> SchemaId:

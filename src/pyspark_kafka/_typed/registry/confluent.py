@@ -82,7 +82,7 @@ class ConfluentRegistry(SchemaRegistry):
             return check_number(getattr(answer, "schema_id", None), "id", question, inquiry.where)
 
     def incompatibilities(self, subject: str, schema: RegisteredSchema) -> list[str]:
-        """Return why a schema may not become the subject's next version; nothing if it may, or it is the first.
+        """Return the reason why a schema may not become the subject's next version; empty if it may, or is the first.
 
         All versions are asked about that the subject's compatibility names; of a registry that knows no such question,
         the latest one.

@@ -36,7 +36,7 @@ def shown_url(url: str) -> str:
 
 
 def shortened(text: object) -> str:
-    """Return what a registry said, or a library, in at most 300 characters of one line, without a full stop."""
+    """Return the message of a registry or a library, in at most 300 characters of one line, without a full stop."""
     said = " ".join(str(text).split()).rstrip(".")
     return said if len(said) <= _MAX_LENGTH else f"{said[:_MAX_LENGTH]}…"
 

@@ -134,7 +134,7 @@ class GlueRegistry(SchemaRegistry):
         return self._id(answer, question) if answer.get("Status") == "AVAILABLE" else None
 
     def incompatibilities(self, subject: str, schema: RegisteredSchema) -> list[str]:
-        """Return why a schema is not valid, or is not a version for this name; nothing if it may be one.
+        """Return the reason why a schema is not valid, or not a version for this name; empty if it may be one.
 
         Whether it is compatible Glue says only when it is registered. With compatibility DISABLED the name takes no
         further version.

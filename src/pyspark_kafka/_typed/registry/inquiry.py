@@ -262,7 +262,7 @@ class Inquiry:
 
 
 def _logins_in(urls: Iterable[str]) -> Iterator[str]:
-    """Yield what of URLs is a login: options have none there, but other programs may build them."""
+    """Yield the logins in URLs: options have none there, but other programs may build them."""
     for url in urls:
         given = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
         if given:
@@ -332,7 +332,7 @@ def _is_code(code: object) -> bool:
 
 
 def _certificate_fault(error: BaseException | None) -> str:
-    """Return what is wrong with a certificate, if that is why a connection failed."""
+    """Return the fault of a certificate, if a connection failed because of it."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return shortened(error.verify_message or error)

@@ -218,7 +218,7 @@ def _plan_side(
 
 
 def _origin(side: str, schema: RegisteredSchema) -> str:
-    """Return where a schema is from."""
+    """Return the origin of a schema."""
     if schema.subject is None:
         return f"of option '{side}Schema'"
     return f"subject '{schema.subject}'" + ("" if schema.version is None else f", version {schema.version}")

@@ -44,7 +44,7 @@ class ValuePlan:
     registry: RegistryOptions | None
 
     def decoder(self, *, is_key: bool) -> ColumnDecoder:
-        """Return what decodes, for one thread."""
+        """Return the decoder, for one thread."""
         from pyspark_kafka._typed.codecs.column_decoder import ColumnDecoder  # noqa: PLC0415 - not for encoding
 
         registry = None
@@ -55,7 +55,7 @@ class ValuePlan:
         return ColumnDecoder(self.column, registry, is_key=is_key)
 
     def encoder(self, kind: pa.DataType) -> ColumnEncoder:
-        """Return what encodes columns of a type.
+        """Return the encoder for columns of a type.
 
         Raises:
             SchemaError: the type does not fit the schema.

@@ -58,7 +58,7 @@ def plan_write(
     registry: SchemaRegistry | None,
     known: Mapping[str, RegisteredSchema] = MappingProxyType({}),
 ) -> WriteFormats:
-    """Return what keys and values become, after all checks that need no row.
+    """Return the formats of keys and values, after all checks that need no row.
 
     A schema is the user's, or a version of its subject. The user's must be in the subject, so that it has an id; with
     `autoRegisterSchemas` it is registered, if it is compatible. Without a schema on either side, an Avro schema is made

@@ -32,7 +32,7 @@ def validity(column: pa.Array) -> Any:
 
 
 def byte_ranges(column: pa.Array) -> tuple[Any, Any]:
-    """Return where the strings or bytes of a column begin, 64-bit and one more than rows, and the bytes of all.
+    """Return the starts of a column's strings or bytes, 64-bit and one more than rows, and the bytes of all.
 
     The offsets are checked: they are in order and within the bytes.
     """

@@ -27,7 +27,7 @@ def read_schema(given: RegisteredSchema) -> Schema:
 
 
 def build_decoder(writer: RegisteredSchema, reader: Schema, wanted: pa.DataType) -> AvroDecoder:
-    """Return what reads values of a writer's schema as the wanted fields of the reader's.
+    """Return the reader from a writer's schema to the wanted fields of the reader's.
 
     Raises:
         UnknownSchemaError: the one cannot be read as the other, or the writer's schema is none.

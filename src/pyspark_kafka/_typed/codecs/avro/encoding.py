@@ -291,7 +291,7 @@ def _check_uuids(column: pa.Array, path: str) -> None:
 
 
 def _item_offsets(column: pa.Array) -> tuple[Any, int, int]:
-    """Return where the items of each row begin among the items of all these rows; their first item, and their number.
+    """Return the start of each row's items among the items of all these rows; their first item, and their number.
 
     A column that is a part of another column has items of the other column before and after its own in memory.
     """

@@ -254,7 +254,7 @@ class _Resolution:
         return reading.SkipFixed({"null": 0, "boolean": 1, "float": 4, "double": 8}[name])
 
     def _min_size(self, given: Type) -> int:
-        """Return how many bytes a value of the writer's type has at least."""
+        """Return the minimum of bytes in a value of the writer's type."""
         found = self._writer.resolve(given)
         if isinstance(found, Record):
             if found.name not in self._leasts:
@@ -270,7 +270,7 @@ class _Resolution:
         return 1
 
     def _count_empty(self, given: Type) -> int:
-        """Return how many parts a value of no bytes has: no value is too short for them."""
+        """Return the number of parts in a value without bytes: no value is too short for them."""
         found = self._writer.resolve(given)
         if not isinstance(found, Record):
             return 1
@@ -415,12 +415,12 @@ def _put_bytes(value: bytes, out: bytearray) -> None:
 
 
 def _cells(column: AvroColumn) -> int:
-    """Return how many cells a row of a column has, without the items of arrays and maps."""
+    """Return the number of cells in a column's row, without the items of arrays and maps."""
     return 1 + (sum(map(_cells, column.children)) if pa.types.is_struct(column.arrow_type) else 0)
 
 
 def _likeness(found: Type, target: Type) -> int:
-    """Return how alike a type of the writer and one of the reader are: `_SAME_NAME` for the same."""
+    """Return the likeness of a writer's and a reader's type: `_SAME_NAME` for the same."""
     if type(found) is not type(target):
         return _UNLIKE
     if isinstance(found, Primitive) and isinstance(target, Primitive):

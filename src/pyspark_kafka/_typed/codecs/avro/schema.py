@@ -248,7 +248,7 @@ class _TypeReader:
         return self._reference(kind, space)
 
     def _reference(self, name: str, space: str) -> Reference:
-        """Return what a name stands for: a type of the namespace, else one without a namespace.
+        """Return the type with a name: in the namespace, else without a namespace.
 
         Source: `find` of Java's ParseContext.
         """
@@ -321,7 +321,7 @@ def _aliases(given: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _outline(given: Type) -> Any:
-    """Return what makes a type another one: in it, named types by their names, as each is compared itself."""
+    """Return the form in which types are compared: named types within by their names, as each is compared itself."""
     if isinstance(given, Record):
         fields = [(each.name, _inner(each.type), each.aliases, each.has_default, each.default) for each in given.fields]
         return given.name, fields, given.aliases

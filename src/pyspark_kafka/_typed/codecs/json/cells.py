@@ -15,7 +15,7 @@ _MIN_ITEM_BYTES = 3
 
 
 def widest_item(kind: pa.DataType) -> int:
-    """Return how many cells the widest item of a list or map has, at any depth; 0 if the bytes of all are enough."""
+    """Return the number of cells in the widest item of a list or map, at any depth; 0 if all have enough bytes."""
     widest = max((_width(each) for each in _item_types(kind)), default=0)
     return widest if widest > CELLS_PER_BYTE * _MIN_ITEM_BYTES else 0
 

@@ -68,7 +68,7 @@ def find_suspects(values: pa.Array) -> list[int]:
 
 
 def _exponents(text: Any, places: Any) -> Any:
-    """Return which places of an e belong to a number with an exponent."""
+    """Return the places of an e in numbers with an exponent."""
     places = places[_IN_NUMBER[text[places - 1]]]
     if not len(places):
         return places

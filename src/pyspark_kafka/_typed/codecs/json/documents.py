@@ -75,7 +75,7 @@ class SyntaxCheck:
 
 
 def _place(message: str, text: bytes) -> str:
-    """Return where a fault is, without what msgspec quotes of the value."""
+    """Return the place of a fault, without msgspec's quotes from the value."""
     if "truncated" in message:
         # msgspec reports half a surrogate pair the same way, wherever it is.
         return _HALF_PAIR if text.rstrip().endswith(b"}") and _SURROGATE.search(text) else _CUT_SHORT

@@ -156,7 +156,7 @@ class MessageDecoder:
         return file
 
     def _check(self, schema_id: SchemaId, path: Path, file: Any, framing: str) -> str | None:
-        """Return why a message of a schema is not the reader's; None if it is."""
+        """Return the reason why a schema's message is not the reader's; None if it is."""
         key = (schema_id, path)
         if key not in self._faults:
             if len(self._faults) >= _MAX_KEPT:
@@ -199,7 +199,7 @@ class _Paths:
 
 
 def _read_paths(framed: FramedValues, bad: list[BadValue], *, may_have_names: bool) -> tuple[int | list[int], _Paths]:
-    """Return where each value begins behind the indexes or the name of its message, and those."""
+    """Return the start of each value after the indexes or the name of its message, and these."""
     if framed.framing == "confluentHeader":
         return _read_tails(framed, bad)
     at = framed.skipped
@@ -280,7 +280,7 @@ def _by_path(places: Any, rows: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _misfit(written: Any, wanted: Any, seen: set[tuple[str, str]], depth: int = 0) -> str | None:
-    """Return which field the writer writes in a form that the reader would misread; None if there is none."""
+    """Return the field that the writer writes in a form that the reader would misread; None without one."""
     pair = (written.full_name, wanted.full_name)
     if pair in seen or depth > _MAX_DEPTH:
         return None

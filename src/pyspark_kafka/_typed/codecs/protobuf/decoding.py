@@ -87,7 +87,7 @@ class ProtobufDecoder:
         return refuse_lost_times(DecodedValues(column, sorted(bad, key=lambda each: each.row)))
 
     def _check(self, values: pa.Array, skipped: int) -> tuple[Any, list[BadValue]]:
-        """Return which values are to be merged, and the values that are bad even if the library would accept them."""
+        """Return the values to merge, and the values that are bad even if the library would accept them."""
         found = check_values(self._walk, values, skipped)
         if found.are_good and found.all_cells <= FREE_CELLS:
             return None, []

@@ -136,7 +136,7 @@ def sorted_messages(file: Any) -> list[Any]:
 
 
 def build_handler(descriptor: Any, whole: Any = None, *, writes: bool = False) -> MessageHandler:
-    """Return what converts messages of a descriptor.
+    """Return the converter for messages of a descriptor.
 
     Args:
         descriptor: the message.

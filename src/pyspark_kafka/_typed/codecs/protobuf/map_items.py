@@ -42,7 +42,7 @@ class _Step:
 
 
 def find_message_maps(descriptor: Any, kind: pa.DataType, read: Callable[[bytes], pa.Array]) -> MessageMaps | None:
-    """Return where a message has maps of messages; None if there is none.
+    """Return the places of message maps in a message; None without one.
 
     Args:
         descriptor: the message.

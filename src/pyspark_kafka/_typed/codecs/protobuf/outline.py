@@ -24,7 +24,7 @@ _IS_REPEATED, _IS_MESSAGE, _IS_TEXT = 1, 2, 4
 
 
 def build_walk(descriptor: Any, kind: pa.DataType, whole: Any = None) -> Any:
-    """Return what walks over values of a message.
+    """Return the walker over a message's values.
 
     Runs on: driver and executor, once a column. For one thread at a time.
 
@@ -38,7 +38,7 @@ def build_walk(descriptor: Any, kind: pa.DataType, whole: Any = None) -> Any:
 
 
 def build_form_walk(descriptor: Any) -> Any:
-    """Return what walks over values of a message to see that they have the form of one."""
+    """Return the walker over a message's values that checks their form."""
     return _Tables(descriptor, None, descriptor).walk()
 
 

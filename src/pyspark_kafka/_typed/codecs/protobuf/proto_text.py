@@ -89,7 +89,7 @@ def _read(text: str, references: tuple[NamedSchema, ...]) -> bytes:
 
 
 def _decoded(text: str) -> bytes | None:
-    """Return what a text has in Base64; None if it is text, which has other characters."""
+    """Return the bytes of a text in Base64; None for plain text, which has other characters."""
     if _BASE64.fullmatch(text) is None:
         return None
     try:

@@ -85,7 +85,7 @@ def decimal_type(precision: int, scale: int) -> pa.DataType:
 
 
 def unreadable(name: str) -> str:
-    """Return why a type is refused, as the end of a sentence."""
+    """Return the reason for refusing a type, as the end of a sentence."""
     return f"a column cannot be read as {name.upper()}; write {UNREADABLE[name.lower()]}"
 
 

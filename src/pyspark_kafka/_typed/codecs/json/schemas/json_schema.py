@@ -254,7 +254,7 @@ class _SchemaReader:
         return self._same(others, place) if others else pa.null()
 
     def _same(self, kinds: list[pa.DataType], place: _SchemaPart) -> pa.DataType:
-        """Return the one type that several schemas have, a number if they have whole and other numbers."""
+        """Return the common type of several schemas, a number if they have whole and other numbers."""
         distinct = list(dict.fromkeys(kinds))
         if len(distinct) == 1:
             return distinct[0]

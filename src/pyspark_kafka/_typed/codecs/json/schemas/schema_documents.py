@@ -73,7 +73,7 @@ class SchemaDocuments:
                 self._named.setdefault(urldefrag(each).url, found)
 
     def find(self, reference: str, around: SchemaResource) -> tuple[Any, SchemaResource, str]:
-        """Return what a reference leads to, the resource that this is in, and a key that each place has of its own.
+        """Return the target of a reference, its resource, and a key unique to its place.
 
         Args:
             reference: the value of `$ref`.
@@ -188,7 +188,7 @@ def draft_of(schema: Any, otherwise: int = NEWEST_DRAFT) -> int:
 
 
 def _own_address(schema: dict[str, Any], draft: int) -> str | None:
-    """Return what a part calls itself, if references in it are relative to that."""
+    """Return the address of a part, if references in it are relative to the address."""
     if draft < NEWEST_DRAFT and "$ref" in schema:
         # What is beside a reference means nothing.
         return None
@@ -226,7 +226,7 @@ def _note(known: dict[Any, Any], key: Any, found: tuple[Any, SchemaResource]) ->
 
 
 def _at(document: Any, fragment: str, resource: SchemaResource) -> tuple[Any, SchemaResource]:
-    """Return what stands at a JSON pointer, None if nothing does; and the resource that it is in."""
+    """Return the part at a JSON pointer, None without one; and its resource."""
     found = document
     for part in fragment.split("/")[1:]:
         resource = resource.enter(found)

@@ -219,7 +219,7 @@ class JsonSchemaFit:
         return None, around
 
     def _behind(self, reference: str, around: SchemaResource) -> tuple[Any, SchemaResource]:
-        """Return what a reference leads to, and where it is; None if nothing is there."""
+        """Return the target of a reference, and its place; None without a target."""
         try:
             return self._documents.find(reference, around)[:2]
         except (LostReference, ValueError):
@@ -245,7 +245,7 @@ def _required(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _json_types(kind: pa.DataType) -> set[str]:
-    """Return what values of a type are in JSON."""
+    """Return the JSON types of a type's values."""
     if pa.types.is_struct(kind) or pa.types.is_map(kind):
         return {"object"}
     if pa.types.is_list(kind):

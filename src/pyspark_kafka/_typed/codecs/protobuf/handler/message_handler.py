@@ -61,7 +61,7 @@ class MessageHandler:
         return [_relabeled(column, field.type) for column, field in zip(columns, self.fields, strict=True)]
 
     def writer(self, kind: pa.DataType) -> StructWriter:
-        """Return what writes structs of a type, which has some of the fields with their types."""
+        """Return the writer for structs of a type, which has some of the fields with their types."""
         return StructWriter(self._handler, _plan(kind, self._plain.descriptor, self._plain.names))
 
     def _as_column(self, kind: pa.DataType, message: Any) -> pa.DataType:
@@ -120,7 +120,7 @@ class _Change:
 
 
 def _plan(kind: pa.DataType, message: Any, names: dict[str, dict[str, str]]) -> _Change | None:
-    """Return what is changed in a struct; None if nothing is."""
+    """Return the change of a struct; None without one."""
     others = names.get(message.full_name, {})
     parts = {}
     for place, each in enumerate(kind):
@@ -165,7 +165,7 @@ def enum_numbers(enum: Any) -> tuple[pa.Array, pa.Array]:
 
 
 def find_unnamed(texts: pa.Array, names: pa.Array) -> pa.Array | None:
-    """Return which texts are neither a name of an enum nor a number that it may have; None if all are."""
+    """Return a mask of texts that are neither a name nor a possible number of an enum; None without one."""
     known = pc.is_in(texts, value_set=names)
     if texts.null_count:
         known = pc.or_(known, pc.is_null(texts))
