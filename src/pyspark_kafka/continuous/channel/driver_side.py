@@ -200,7 +200,7 @@ class TaskConnections:
             self._selector.unregister(self._listener)
 
     def _room(self) -> int:
-        """Return how many connections more may be there without having greeted."""
+        """Return the number of further connections that may be open without a greeting."""
         return _MAX_UNAUTHENTICATED - len(self._strangers())
 
     def _strangers(self) -> list[_Peer]:

@@ -33,7 +33,7 @@ def raise_file_limit() -> None:
 
 
 def room_for_tasks() -> int | None:
-    """Return how many tasks can be connected to this process; None if that is not limited, at least 1."""
+    """Return the maximum of tasks that can be connected to this process; None if it is not limited, at least 1."""
     limit = file_limit()
     if limit is None:
         return None

@@ -35,7 +35,7 @@ class Direction(Enum):
 
     @property
     def opposite(self) -> Direction:
-        """Return who listens."""
+        """Return the receiver."""
         return Direction.TO_TASK if self is Direction.TO_DRIVER else Direction.TO_DRIVER
 
 
@@ -49,7 +49,7 @@ def new_key() -> bytes:
 
 
 def new_nonce() -> bytes:
-    """Return what one side adds to the key of a connection."""
+    """Return one side's part of a connection key."""
     return secrets.token_bytes(NONCE_BYTES)
 
 

@@ -245,7 +245,7 @@ class EpochCoordinator:
         self._interval_ms = interval_ms
 
     def due_ms(self) -> int | None:
-        """Return when to call `ticked` next, by its clock; None if something else must happen first."""
+        """Return the time of the next call to `ticked`, by its clock; None if something else must happen first."""
         if self._current_since_ms is None or self._stopping or not self._moved or not self.is_running:
             return None
         if self._current - self._uncommitted >= MAX_OPEN:

@@ -146,7 +146,7 @@ class RecentTimes:
             self._pairs = list(_halved(sorted(self._pairs)))
 
     def until(self, time_ms: float) -> LatencyHistogram:
-        """Return how long before a moment the rows were."""
+        """Return the age of the rows at a moment."""
         made = LatencyHistogram()
         made.add_until(time_ms, self._pairs)
         return made

@@ -46,7 +46,7 @@ _LOOKS = 3
 
 
 def recover(files: CheckpointFiles, epochs: EpochFiles) -> Recovered:
-    """Return where the query of a checkpoint continues, whether micro-batches or epochs wrote it last.
+    """Return the point where a checkpoint's query continues, whether micro-batches or epochs wrote it last.
 
     Runs on: driver, before a run; reads at most two files of each log. If they contradict one another, it looks again:
     the start that was replaced may write its last epoch between two files that are read.

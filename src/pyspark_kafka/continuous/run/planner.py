@@ -99,7 +99,7 @@ class RunPlanner:
     def plan_tasks(
         self, partitions: Sequence[InputPartition], tasks: int, first_epoch: int, key: bytes, port: int
     ) -> TaskPlan:
-        """Return what the tasks do: input partitions are dealt out to at most `tasks`; after `prepare_lanes`."""
+        """Return the plans of the tasks: input partitions are dealt out to at most `tasks`; after `prepare_lanes`."""
         context, plan = self._context, self._plan
         tasks = min(len(partitions), tasks)
         lanes: list[dict[int, InputPartition]] = [{} for _ in range(tasks)]

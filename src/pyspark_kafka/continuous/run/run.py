@@ -76,7 +76,7 @@ class QueryRun:
 
     @property
     def failure(self) -> BaseException | None:
-        """Return why the run failed; None if a stop was requested, it is at its end, or is to be planned again."""
+        """Return the failure of the run; None if a stop was requested, it is at its end, or is to be planned again."""
         return None if self._machine is None else self._machine.failure
 
     @property

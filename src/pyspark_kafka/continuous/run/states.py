@@ -169,7 +169,7 @@ class QueryStates:
             )
 
     def plan(self, stream: ContinuousStream, partitions: Sequence[InputPartition]) -> StatePlan | None:
-        """Return what the states of a run begin with; None without states.
+        """Return the first versions of a run's states; None without states.
 
         Raises:
             ContractError: two input partitions have one key group.

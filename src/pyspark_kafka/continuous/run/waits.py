@@ -106,7 +106,7 @@ class RowWaits:
             self._remove_ended()
 
     def set_target(self, target: Offset | None, reached: Offset) -> None:
-        """Record where readable rows end, for the calls that waited at `begin_poll`.
+        """Record the end of readable rows, for the calls that waited at `begin_poll`.
 
         Args:
             target: the end; None if the source does not know.

@@ -28,7 +28,7 @@ def key_of(timer: bytes) -> bytes:
 
 
 def first_after(time_ms: int) -> bytes:
-    """Return what sorts after every timer up to a time, and before or with all later ones."""
+    """Return a key that sorts after every timer up to a time, and before or with all later ones."""
     return timer_of(min(time_ms + 1, MAX_TIME_MS), b"")
 
 

@@ -128,12 +128,12 @@ class StateVersions:
 
 
 def schema_text(schema: pa.Schema, ttl_ms: int, key: str | None = None) -> str:
-    """Return what must be the same in the next run.
+    """Return the text that must be the same in the next run.
 
     Args:
         schema: the columns of a state.
         ttl_ms: whether its values have an age.
-        key: what keys are made of: keys of other columns are other bytes, and nobody would find them.
+        key: the key columns: keys of other columns are other bytes, and would not be found.
     """
     text = columns_text(schema)
     if key is not None:

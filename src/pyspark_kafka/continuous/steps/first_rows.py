@@ -64,7 +64,7 @@ class FirstRows:
 
     @property
     def key_text(self) -> str:
-        """Return what keys are made of."""
+        """Return the key columns as text."""
         return columns_text(self.key)
 
     @cached_property

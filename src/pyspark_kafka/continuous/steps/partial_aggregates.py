@@ -79,7 +79,7 @@ class Part:
         return self.kind == "sum" and self.kept == pa.int64() and _is_large(kept)
 
     def replaced(self, kept: pa.Array) -> tuple[pa.Array, Callable[[pa.ChunkedArray], pa.Array]]:
-        """Return what is merged in the place of parts, and a function that returns the merged parts.
+        """Return the arrays to merge in the place of parts, and a function that returns the merged parts.
 
         Raises:
             RecordError: by the function: a sum is out of range.
@@ -134,7 +134,7 @@ class Aggregate:
 
     @property
     def parts(self) -> Sequence[Part]:
-        """Return what is kept for it beside the number of rows."""
+        """The parts that are kept for it in addition to the number of rows."""
         if self.column == ALL_ROWS:
             return ()
         kinds: tuple[str, ...] = (self.function,)

@@ -36,7 +36,7 @@ class Grouping:
 
     @property
     def text(self) -> str:
-        """Return what must be the same in the next run."""
+        """Return the text that must be the same in the next run."""
         return ", ".join((self.window.text, *([columns_text(self.keys)] if len(self.keys) else [])))
 
     @property

@@ -51,7 +51,7 @@ class SessionRows:
 
     @property
     def key_text(self) -> str:
-        """Return what keys are made of."""
+        """Return the key columns as text."""
         return self.grouping.text
 
     @property

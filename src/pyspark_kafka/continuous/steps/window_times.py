@@ -41,12 +41,12 @@ class TimeWindow:
 
     @property
     def text(self) -> str:
-        """Return what must be the same in the next run."""
+        """Return the text that must be the same in the next run."""
         return f"{self.name}({self.column}, {self.duration_us}, {self.slide_us}, {self.start_us})"
 
     @property
     def overlapping(self) -> int:
-        """Return how many windows a row can belong to."""
+        """Return the maximum of windows for a row."""
         return -(-self.duration_us // self.slide_us)
 
     def last_starts(self, times: pa.Array) -> pa.Array:
@@ -76,7 +76,7 @@ class SessionWindow:
 
     @property
     def text(self) -> str:
-        """Return what must be the same in the next run."""
+        """Return the text that must be the same in the next run."""
         return f"{self.name}({self.column}, {self.gap_us})"
 
     def last_times(self, rows: pa.RecordBatch) -> pa.Array:

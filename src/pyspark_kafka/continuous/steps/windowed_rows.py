@@ -46,7 +46,7 @@ class WindowedRows:
 
     @property
     def key_text(self) -> str:
-        """Return what keys are made of."""
+        """Return the key columns as text."""
         return self.grouping.text
 
     @property
@@ -109,7 +109,7 @@ class WindowedRows:
         return self.aggregates.merged(table, names)
 
     def _open_windows(self, last_starts: Any, watermarks_ms: Any) -> pa.Array:
-        """Return how many windows of each row its watermark has not reached; the last ones are open longest."""
+        """Return the number of open windows of each row by its watermark; the last ones are open longest."""
         window = self.window
         if watermarks_ms is None:
             return pa.array(np.full(len(last_starts), window.overlapping))

@@ -142,7 +142,7 @@ class Lane:
         return max(self._first_epoch_s if told is None else told, _MIN_SECONDS)
 
     def rows(self) -> str:
-        """Return where the rows of the last batch come from, for errors."""
+        """Return the origin of the last batch's rows, for errors."""
         return self._reader.describeRows()
 
     def position(self) -> str:

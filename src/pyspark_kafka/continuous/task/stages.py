@@ -138,7 +138,7 @@ class MapWithState:
 
     @property
     def kept(self) -> Sequence[tuple[str, int]]:
-        """Return what the checkpoint keeps: for each state its columns as text, and its `ttl_ms`."""
+        """Return the checkpoint's part: for each state its columns as text, and its `ttl_ms`."""
         values = schema_text(self.state_schema, self.ttl_ms, self.key), self.ttl_ms
         return [values] if self.time_mode is None else [values, (self.time_mode.text, 0)]
 
@@ -168,7 +168,7 @@ class MapWithState:
             time.advance(batch.filter(times.is_valid()) if times.null_count else batch, mode.event_time)
 
     def expired(self) -> Iterator[pa.RecordBatch]:
-        """Return what the function of timers makes of due timers."""
+        """Return the rows of the timers' function for due timers."""
         if self.time_mode is not None and self.time is not None and self.state is not None:
             handle = self.time_mode.expired
             for timers in self.time.expired():
@@ -213,7 +213,7 @@ class Stages:
     steps: Sequence[Stage]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Return what the last step makes of the batches.
+        """Return the last step's results for the batches.
 
         Among them may be `TICK`, for steps with timers. No other step gets it.
         """
