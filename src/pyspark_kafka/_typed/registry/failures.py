@@ -55,7 +55,7 @@ def unreachable(question: str, where: str, reason: str, *, hint: str = "", retri
         f"The schema registry {where} did not answer the question about {question}: {reason}. {_OUTCOME}",
         condition="REGISTRY_UNREACHABLE",
         hint=hint
-        or "See that the registry runs and can be reached from the driver and from every executor, and check option "
+        or "Check that the registry runs and can be reached from the driver and from every executor, and check option "
         "'schema.registry.url'.",
         retriable=retriable,
         parameters={"registry": where, "question": question, "reason": reason},

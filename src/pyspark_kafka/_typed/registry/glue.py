@@ -39,7 +39,7 @@ _LOGIN_HINT = (
     "call glue:GetSchemaVersion, glue:GetSchemaByDefinition, and what else the text names."
 )
 _OUTAGE_HINT = (
-    "See that this machine, driver and executors alike, reaches AWS Glue, and check option 'schema.registry.region'."
+    "Check that this machine, driver and executors alike, reaches AWS Glue, and check option 'schema.registry.region'."
 )
 _REFUSED = frozenset(
     {

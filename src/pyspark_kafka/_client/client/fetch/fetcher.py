@@ -435,7 +435,7 @@ class Fetcher:
             find_leaders(self._client, wanted, budget)
 
     def _fetch_log_ends(self, step: FetchLogEnds, progress: Deadline) -> dict[TopicPartition, tuple[int, int]]:
-        """Return first offsets and high watermarks, because invisible records still occupy offsets."""
+        """Look up first offsets and high watermarks, because invisible records also occupy offsets."""
         self._lanes.give_back_idle()
         longest_ms = math.inf if step.alone else _LOG_ENDS_BESIDE_MS
         budget = progress.within(min(longest_ms, self._client.options.api_timeout_ms))

@@ -21,8 +21,8 @@ _T = TypeVar("_T")
 # Attempts take their own time to fail; the pauses are for attempts that fail immediately.
 _PAUSE_MS, _MAX_PAUSE_MS = 100, 2_000
 _HINT = (
-    "See that the brokers run, and start the query again: it continues from its checkpoint. Option 'outageTimeout' "
-    "sets how long an outage is waited out."
+    "Check that the brokers are running, then restart the query: it continues from its checkpoint. Option "
+    "'outageTimeout' sets how long an outage is waited out."
 )
 
 

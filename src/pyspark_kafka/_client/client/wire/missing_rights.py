@@ -1,7 +1,7 @@
 """The right that a broker found missing: in words, and as the line for kafka-acls that grants it.
 
-Each request of the client names the rights that it needs; the broker's code shows which of them is missing. User and
-servers are filled in by those who hold a client (`name_user`). Pure: no sockets, no clock.
+Each request of the client names the rights that it needs; the broker's error code names the missing one. `name_user`
+adds user and servers; the holder of the client calls it. Pure: no sockets, no clock.
 """
 
 from __future__ import annotations

@@ -145,8 +145,8 @@ class CommitTopic:
         configs = fetch_topic_configs(self._client, [self.name], ("cleanup.policy",), deadline)[self.name]
         if isinstance(configs, AccessError):
             _LOG.warning(
-                "Whether commit topic '%s' keeps its markers for ever cannot be checked; the query continues. See that "
-                "it has cleanup.policy=compact, or grant the right: %s",
+                "Whether commit topic '%s' keeps its markers for ever cannot be checked; the query continues. Check "
+                "that it has cleanup.policy=compact, or grant the right: %s",
                 self.name, configs,
             )  # fmt: skip
             return

@@ -69,7 +69,10 @@ class OpenTelemetryMetrics:
         return observe
 
     def _take(self, name: str) -> Family | None:
-        """Return a family; the first one that is requested twice starts a new collection, which computes all."""
+        """Return a family.
+
+        The first family that is requested twice starts a new collection, which computes all of them.
+        """
         with self._lock:
             if name in self._asked or not self._asked:
                 self._families = {each.name: each for each in self._exporter.now()}

@@ -301,12 +301,12 @@ def _run(arguments: list[str], folder: str) -> None:
 
 
 def _not_compiled(reason: str) -> SetupError:
-    """Build the error of a machine that could not compile a schema, which is not thereby wrong."""
+    """Build the error for a schema that this machine cannot compile; the schema may be valid."""
     return SetupError(
         f"A Protobuf schema was not compiled: {reason}. No value counts as bad because of it.",
         condition="SCHEMA_COMPILER_FAILED",
-        hint="See that this machine has memory and room for temporary files, and that the versions of grpcio-tools and "
-        "protobuf fit each other; or set a FileDescriptorSet as the schema, which needs no compiler.",
+        hint="Check that this machine has memory and room for temporary files, and that the versions of grpcio-tools "
+        "and protobuf fit each other; or set a FileDescriptorSet as the schema, which needs no compiler.",
         retriable=True,
         parameters={"reason": reason},
     )
