@@ -164,7 +164,7 @@ class Outcome:
                 f"Dead letters: {sum(each.letters for each in flows)};",
                 f"misdirected: {sum(each['misdirected'] for each in flows)}.",
                 f"Out of order: {sum(each['out of order'] for each in flows)}.",
-                "Longest time of a record of a lane while another lane was slow:",
+                "Longest time of a lane's record while another lane was slow:",
                 f"{max(each.longest_held for each in flows):.1f} s.",
                 f"Runs of the continuous queries: {sum(each.runs for each in flows)}.",
             ]
