@@ -103,7 +103,7 @@ def _registry(kind: str, answers: _Answers) -> SchemaRegistry:
     if kind == "glue":
         return GlueRegistry(RegistryOptions(region="eu-west-1", timeout_ms=50), _Glue(answers))
     made = ConfluentRegistry(RegistryOptions(urls=(_URL,), basic_auth=Secret(f"me:{PLANTED}"), timeout_ms=200))
-    made._access.clients.take = lambda url: (time.monotonic(), _client(url, answers))  # type: ignore[method-assign] # noqa: SLF001
+    made._access.clients.take_client = lambda url: (time.monotonic(), _client(url, answers))  # type: ignore[method-assign] # noqa: SLF001
     return made
 
 

@@ -122,7 +122,7 @@ class VersionReader:
                 return VersionChain(version, parts, tuple(reversed(deltas)), temporary, kept)
             deltas.append(version)
             name = f"{version.stem}.0.delta"
-            content = data.take(name)
+            content = data.take_file(name)
             if kept_bytes + len(content) <= _MAX_KEPT_BYTES * self._ahead // READ_AHEAD:
                 kept[name] = content
                 kept_bytes += len(content)
@@ -139,7 +139,7 @@ class VersionReader:
         data = _ReadAhead(lambda name: self._data(directory, name), wanted, self._pool, self._ahead)
         for name, is_whole in chain.names:
             kept = chain.kept.get(name)
-            yield StateFile(name, is_whole, data.take(name) if kept is None else kept)
+            yield StateFile(name, is_whole, data.take_file(name) if kept is None else kept)
 
     def changes(self, directory: str, file: StateFile) -> Changes:
         """Return the changes in a file, or a part of the whole state.
@@ -226,7 +226,7 @@ class _ReadAhead:
         self._begun = 0
         self._reads: dict[int, Future[bytes]] = {}
 
-    def take(self, name: str) -> bytes:
+    def take_file(self, name: str) -> bytes:
         """Return the content of a file; files before it in the order are not needed any more."""
         place = self._places.get(name)
         if place is None or self._pool is None or self._ahead < 2:

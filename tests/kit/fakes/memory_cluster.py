@@ -201,7 +201,7 @@ class FakeDials:
         assert not deadline.expired
         self._under_way[broker_id] = self.cluster.connecting_until.get(broker_id, 0.0)
 
-    def take(self) -> list[tuple[int, FakeConnection | ConnectorError]]:
+    def take_outcomes(self) -> list[tuple[int, FakeConnection | ConnectorError]]:
         taken: list[tuple[int, FakeConnection | ConnectorError]] = []
         for broker_id, until in list(self._under_way.items()):
             if until > self.cluster.clock.now:

@@ -242,7 +242,7 @@ class Simulation:
                 elif choice == 1 and is_free and lane.to_lane:
                     self._end_epoch(lane)
                 elif choice == 2 and lane.to_driver:
-                    self._act(machine, lanes, commit, machine.take(decode(lane.to_driver.popleft()), self.now_s))
+                    self._act(machine, lanes, commit, machine.take_event(decode(lane.to_driver.popleft()), self.now_s))
                 elif choice == 3:
                     self.now += 100
                     self.let_lanes_commit(lanes)
@@ -251,11 +251,13 @@ class Simulation:
                         lane.reports.flush()
                     self._act(machine, lanes, commit, machine.tick(self.now_s, asked))
                 elif choice == 4 and commit.action is not None and (self.now >= commit.due or self.calm):
-                    self._act(machine, lanes, commit, machine.take(self._commit_epoch(commits, commit), self.now_s))
+                    self._act(
+                        machine, lanes, commit, machine.take_event(self._commit_epoch(commits, commit), self.now_s)
+                    )
                 if machine.state is RunState.DONE:
                     return
                 if not self.calm and rng.random() < self.failure:
-                    machine.take(Failed(lane.number, "it has failed", ""), self.now_s)
+                    machine.take_event(Failed(lane.number, "it has failed", ""), self.now_s)
                 if machine.failure is not None:
                     raise RunFailedError from machine.failure
             if self.calm:
@@ -289,7 +291,7 @@ class Simulation:
                     commit.action, commit.due = command, self.now + commit.took_ms
                 case TakeCommit():
                     if pace.committed(command.load):
-                        machine.take(PaceChanged(pace.interval_ms, bool(pace.reason)), self.now_s)
+                        machine.take_event(PaceChanged(pace.interval_ms, bool(pace.reason)), self.now_s)
                         self.changes_of_pace += 1
 
     def _commit_epoch(self, commits: EpochCommits, commit: _Commit) -> CommitEnded:

@@ -31,7 +31,7 @@ class SizeBudget:
         self.per_byte = per_byte
         self.free = free
 
-    def take(self, count: int, size: int) -> bool:
+    def take_excess(self, count: int, size: int) -> bool:
         """Return whether a value of some bytes may have this size, and take its excess from the allowance."""
         surplus = max(0, count - self.per_byte * size)
         if surplus > self.free:

@@ -173,7 +173,7 @@ def _inflate(values: pa.Array, compressed: Any, good: Any, bad: list[BadValue]) 
                 if not stream.eof:
                     message = _TOO_LARGE if len(found) == max_size else "what is compressed ends early"
                 else:
-                    budget.take(len(found), len(value))
+                    budget.take_excess(len(found), len(value))
             except zlib.error:
                 message = "it cannot be inflated"
             if message or stream.unused_data:

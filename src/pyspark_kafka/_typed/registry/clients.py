@@ -37,7 +37,7 @@ class Clients:
         self._kept: list[tuple[str, float, Any]] = []
         self._process_id = os.getpid()
 
-    def take(self, url: str) -> tuple[float, Any]:
+    def take_client(self, url: str) -> tuple[float, Any]:
         """Return a client of an address, and when it was built.
 
         Raises:

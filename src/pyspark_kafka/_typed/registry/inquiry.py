@@ -189,7 +189,7 @@ class Inquiry:
         # Not in a hook of the request: failures there are judged as failures of the registry.
         token = None if self._options.bearer_token is None else _token(self._options.bearer_token)
         url = self._urls[0]
-        built_at, client = self._clients.pop(url) if url in self._clients else self._access.clients.take(url)
+        built_at, client = self._clients.pop(url) if url in self._clients else self._access.clients.take_client(url)
         self._guard.watch(rest_of(client).session, token)
         failure: Exception
         try:

@@ -94,7 +94,7 @@ class _Need:
         self._slow, self._calm = _Window(), _Window()
         self.interval_ms, self.needed_ms = asked_ms, 0.0
 
-    def take(self, needed_ms: float, lasted_ms: float, *, is_whole: bool) -> None:
+    def take_epoch(self, needed_ms: float, lasted_ms: float, *, is_whole: bool) -> None:
         if needed_ms > self.interval_ms:
             self._calm = _Window()
             self._slow.add(needed_ms, lasted_ms)
@@ -158,9 +158,9 @@ class EpochPace:
         self._cost, self._state_ms = load.cost, load.lane_state_ms
         per_ms = math.inf if self._limit is None else self._limit.per_second / 1000
         of_limit, of_lanes, of_driver = self._needs.values()
-        of_limit.take(load.cost / per_ms, load.lasted_ms, is_whole=is_whole)
-        of_lanes.take(load.lane_commit_ms * _OF_A_LANE, load.lasted_ms, is_whole=is_whole)
-        of_driver.take(load.driver_commit_ms * _OF_THE_DRIVER, load.lasted_ms, is_whole=is_whole)
+        of_limit.take_epoch(load.cost / per_ms, load.lasted_ms, is_whole=is_whole)
+        of_lanes.take_epoch(load.lane_commit_ms * _OF_A_LANE, load.lasted_ms, is_whole=is_whole)
+        of_driver.take_epoch(load.driver_commit_ms * _OF_THE_DRIVER, load.lasted_ms, is_whole=is_whole)
         self.lanes_ms = max(of_limit.interval_ms, of_lanes.interval_ms)
         self.interval_ms = max(self.lanes_ms, of_driver.interval_ms)
         longest = max(self._needs, key=lambda reason: self._needs[reason].interval_ms)

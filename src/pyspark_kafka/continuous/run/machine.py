@@ -5,11 +5,11 @@ query; it returns commands, which are data (`effects.py`), and changes nothing b
 
 The story of one epoch, in a run with two lanes:
 
-1. `take` gets `Started` of both lanes. `BeginReading` is returned: all lanes read.
-2. `take` gets `Moved`: a lane has read rows. The end of the epoch becomes due by time.
+1. `take_event` gets `Started` of both lanes. `BeginReading` is returned: all lanes read.
+2. `take_event` gets `Moved`: a lane has read rows. The end of the epoch becomes due by time.
 3. `tick` returns `EndEpoch`. The lanes continue in the next epoch.
-4. `take` gets `Reports` of both lanes. `CommitEpoch` is returned with the second one.
-5. `take` gets `CommitEnded`, and may return the next `CommitEpoch`.
+4. `take_event` gets `Reports` of both lanes. `CommitEpoch` is returned with the second one.
+5. `take_event` gets `CommitEnded`, and may return the next `CommitEpoch`.
 
 A stop, and a source or Spark that has changed, make the epoch that runs the last one. A lane or task that fails, a lost
 connection and an error of a commit fail the run. `run.py` then aborts the
@@ -190,7 +190,7 @@ class RunMachine:
             due = min(due, (end_ms + 1) / 1000)
         return max(0.0, due - now)
 
-    def take(self, event: RunEvent, now: float) -> list[RunCommand]:
+    def take_event(self, event: RunEvent, now: float) -> list[RunCommand]:
         """Return the effects of an event, in order: none if the run is over.
 
         Raises:

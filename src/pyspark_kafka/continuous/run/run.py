@@ -152,7 +152,7 @@ class QueryRun:
             pace = self._context.pace
             coordinator = EpochCoordinator(len(partitions), self._first_epoch, pace.interval_ms)
             self._machine = machine = RunMachine(coordinator, dict(enumerate(plan.lanes)), now, idle_epoch_s)
-            machine.take(events.PaceChanged(pace.interval_ms, bool(pace.reason)), now)
+            machine.take_event(events.PaceChanged(pace.interval_ms, bool(pace.reason)), now)
             slots = SlotWatch(
                 self._context.slots,
                 len(plan.lanes),
@@ -234,11 +234,11 @@ class QueryRun:
             wait_s = machine.wait_seconds(time.monotonic(), calls_wait=self._waits.are_waiting)
             event = self._events.get(timeout=wait_s)
             now = time.monotonic()
-            commands = machine.take(event, now)
+            commands = machine.take_event(event, now)
             for _ in range(_MAX_EVENTS):
                 if commands or machine.is_over:
                     break
-                commands = machine.take(self._events.get_nowait(), now)
+                commands = machine.take_event(self._events.get_nowait(), now)
         return commands
 
     def _asked(self) -> events.Asked:
@@ -280,7 +280,7 @@ class QueryRun:
                         log.set_status(READING_STATUS)
                     waits.committed(command.reached, command.idle_since)
                     if pace.committed(command.load):
-                        machine.take(events.PaceChanged(pace.interval_ms, bool(pace.reason)), time.monotonic())
+                        machine.take_event(events.PaceChanged(pace.interval_ms, bool(pace.reason)), time.monotonic())
                         progress.set_interval(pace.interval_ms, pace.reason)
                         log.change_interval(pace)
                 case effects.GiveUp():
@@ -288,7 +288,7 @@ class QueryRun:
                 case effects.CheckSlots():
                     now = time.monotonic()
                     if slots.look(now, is_running=machine.has_read):
-                        machine.take(events.PartitionsChanged(), now)
+                        machine.take_event(events.PartitionsChanged(), now)
                     machine.set_timer(Timer.SLOTS, slots.due_at)
                 case effects.WarnOfSlots():
                     # With slots free Spark is slow to start tasks: a first job on a busy machine.

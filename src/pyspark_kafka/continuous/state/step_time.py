@@ -186,7 +186,9 @@ class StepTime:
             end, near = self._end(), self._timers()
             is_long = False
             try:
-                while not is_long and end is not None and (timers := near.take(end, _MAX_AT_ONCE, _MAX_BYTES_AT_ONCE)):
+                while (
+                    not is_long and end is not None and (timers := near.take_due(end, _MAX_AT_ONCE, _MAX_BYTES_AT_ONCE))
+                ):
                     self._states.put_all(self._step, timers, [None] * len(timers))
                     self._expired = timers[-1]
                     columns = [pa.array(map(key_of, timers), pa.binary()), pa.array(map(time_of, timers), pa.int64())]

@@ -74,7 +74,7 @@ class NearTimers:
         if is_long or self._heap_bytes > 2 * (self._bytes + self._max_bytes):
             self._heap, self._heap_bytes = sorted(self._timers), self._bytes
 
-    def take(self, end: bytes, limit: int, max_bytes: int) -> list[bytes]:
+    def take_due(self, end: bytes, limit: int, max_bytes: int) -> list[bytes]:
         """Return the next timers before `end`. The caller removes them from the store.
 
         Args:

@@ -60,7 +60,7 @@ def redialed(client: KafkaClient) -> Connection:
     try:
         client.connect(dials, 0, client.deadline())
         dials.wait(PATIENCE_S)
-        ((_, outcome),) = dials.take()
+        ((_, outcome),) = dials.take_outcomes()
     finally:
         dials.close()
     if isinstance(outcome, Exception):

@@ -58,13 +58,13 @@ def machine_of(*, now: float = NOW, idle_epoch_s: float | None = None) -> RunMac
 
 def start(machine: RunMachine, now: float = NOW) -> list[RunCommand]:
     """Let both lanes start."""
-    return [command for lane in range(2) for command in machine.take(Started(lane), now)]
+    return [command for lane in range(2) for command in machine.take_event(Started(lane), now)]
 
 
 def report(machine: RunMachine, epoch: int = 4, now: float = NOW, **fields: Any) -> list[RunCommand]:
     """Let both lanes report an epoch."""
     reports = [LaneReport(lane, epoch, "{}", "", **fields) for lane in range(2)]
-    return [command for each in reports for command in machine.take(Reports((each,)), now)]
+    return [command for each in reports for command in machine.take_event(Reports((each,)), now)]
 
 
 def committed(command: RunCommand, end: Any = 9) -> CommitEnded:
@@ -77,17 +77,17 @@ def stop(machine: RunMachine, now: float = NOW) -> list[RunCommand]:
 
 
 def plan_again(machine: RunMachine, now: float = NOW) -> list[RunCommand]:
-    return machine.take(PartitionsChanged(), now) + machine.tick(now)
+    return machine.take_event(PartitionsChanged(), now) + machine.tick(now)
 
 
 def end_lanes(machine: RunMachine) -> list[RunCommand]:
     """Let both lanes reach the ends of their input partitions."""
-    return [command for lane in range(2) for command in machine.take(LaneEnded(lane), NOW)]
+    return [command for lane in range(2) for command in machine.take_event(LaneEnded(lane), NOW)]
 
 
 def finish(machine: RunMachine) -> list[RunCommand]:
     """Let both lanes report the epoch that has ended, and the epoch be committed."""
-    return [followed for command in report(machine) for followed in machine.take(committed(command), NOW)]
+    return [followed for command in report(machine) for followed in machine.take_event(committed(command), NOW)]
 
 
 def two_epochs(machine: RunMachine) -> list[RunCommand]:
@@ -95,7 +95,7 @@ def two_epochs(machine: RunMachine) -> list[RunCommand]:
     for now in (NOW + 1, NOW + 2):
         machine.tick(now, Asked(end_epoch=True))
     commands = report(machine) + report(machine, 5)
-    return [followed for command in commands for followed in machine.take(committed(command), NOW + 2)]
+    return [followed for command in commands for followed in machine.take_event(committed(command), NOW + 2)]
 
 
 def to_starting(_: RunMachine) -> None:
@@ -116,7 +116,7 @@ def to_done(machine: RunMachine) -> None:
 
 
 def to_failed(machine: RunMachine) -> None:
-    machine.take(TaskLost(0, "its connection ended"), NOW)
+    machine.take_event(TaskLost(0, "its connection ended"), NOW)
 
 
 WAYS: dict[RunState, Callable[[RunMachine], None]] = {
@@ -128,19 +128,19 @@ WAYS: dict[RunState, Callable[[RunMachine], None]] = {
 }
 EVENTS: dict[str, Callable[[RunMachine], Any]] = {
     "lanes start": start,
-    "a lane fails": lambda machine: machine.take(Failed(0, "boom", ""), NOW),
-    "a task is lost": lambda machine: machine.take(TaskLost(0, "it is gone"), NOW),
-    "the job ends": lambda machine: machine.take(JobEnded(None), NOW),
+    "a lane fails": lambda machine: machine.take_event(Failed(0, "boom", ""), NOW),
+    "a task is lost": lambda machine: machine.take_event(TaskLost(0, "it is gone"), NOW),
+    "the job ends": lambda machine: machine.take_event(JobEnded(None), NOW),
     "the query is stopped": stop,
     "the source changes": plan_again,
     "the query is given up": lambda machine: machine.tick(NOW, Asked(give_up=True)),
     "every lane ends": lambda machine: end_lanes(machine) + finish(machine),
     "the last epoch is committed": finish,
     "two epochs are reported": two_epochs,
-    "a task says hello": lambda machine: machine.take(Hello(0), NOW),
-    "a task lives": lambda machine: machine.take(Alive(), NOW),
+    "a task says hello": lambda machine: machine.take_event(Hello(0), NOW),
+    "a task lives": lambda machine: machine.take_event(Alive(), NOW),
     "a call waits for rows": lambda machine: machine.tick(NOW + 1, Asked(end_epoch=True, find_end=True)),
-    "the end of rows is found": lambda machine: machine.take(EndFound(None), NOW),
+    "the end of rows is found": lambda machine: machine.take_event(EndFound(None), NOW),
     "time passes": lambda machine: machine.tick(NOW + 3_600),
     "time passes after a stop": lambda machine: machine.tick(NOW + 3_600, Asked(stop=True)),
 }
@@ -196,8 +196,8 @@ class RecordedMachine(RunMachine):
         self.set_timer(Timer.SLOTS, NOW + 20)
         self._followed = followed
 
-    def take(self, event: RunEvent, now: float) -> list[RunCommand]:
-        commands = super().take(event, now)
+    def take_event(self, event: RunEvent, now: float) -> list[RunCommand]:
+        commands = super().take_event(event, now)
         self._followed[type(event).__name__] |= {type(command).__name__ for command in commands}
         return commands
 
@@ -267,7 +267,7 @@ def test_lanes_that_have_ended_do_not_make_an_idle_run_spin() -> None:
     machine = machine_of(idle_epoch_s=2.0)
     start(machine)
     for lane in range(2):
-        machine.take(LaneEnded(lane), NOW)
+        machine.take_event(LaneEnded(lane), NOW)
     machine.tick(NOW + 10)
     assert machine.state is RunState.READING
     assert machine.wait_seconds(NOW + 10) > 0.5
@@ -288,12 +288,12 @@ def test_epoch_with_rows_ends_after_its_interval() -> None:
     machine = machine_of()
     start(machine)
     machine.tick(NOW)
-    assert machine.take(Moved(0, 4), NOW) == []
+    assert machine.take_event(Moved(0, 4), NOW) == []
     wait_s = machine.wait_seconds(NOW)
     assert 0.1 <= wait_s < 0.2
     assert machine.tick(NOW + wait_s) == [EndEpoch(4)]
     (commit,) = report(machine)
-    assert [type(command) for command in machine.take(committed(commit), NOW)] == [TakeCommit]
+    assert [type(command) for command in machine.take_event(committed(commit), NOW)] == [TakeCommit]
     assert machine.is_idle
 
 
@@ -302,7 +302,7 @@ def test_stop_ends_the_run_when_the_last_epoch_is_committed() -> None:
     start(machine)
     assert stop(machine) == [EndEpoch(4, last=True)]
     (commit,) = report(machine)
-    assert machine.take(committed(commit), NOW)[1:] == [RunIsDone()]
+    assert machine.take_event(committed(commit), NOW)[1:] == [RunIsDone()]
     assert machine.state is RunState.DONE
     assert not machine.is_at_end
 
@@ -336,13 +336,13 @@ def test_error_of_a_commit_is_raised_and_its_epoch_stays_open() -> None:
     (commit,) = report(machine)
     assert isinstance(commit, CommitEpoch)
     with pytest.raises(OSError, match="no room"):
-        machine.take(CommitEnded(commit, None, OSError("no room")), NOW)
+        machine.take_event(CommitEnded(commit, None, OSError("no room")), NOW)
     assert 4 in machine.coordinator.open_reports
 
 
 def test_error_of_the_source_is_raised() -> None:
     with pytest.raises(ValueError, match="the source is gone"):
-        machine_of().take(SourceFailed(ValueError("the source is gone")), NOW)
+        machine_of().take_event(SourceFailed(ValueError("the source is gone")), NOW)
 
 
 @pytest.mark.parametrize(("rows", "polled", "is_idle"), [(0, 1, True), (0, 0, False), (1, 1, False)])
@@ -351,8 +351,8 @@ def test_epoch_without_rows_is_idle_if_every_lane_has_polled_its_reader(rows: in
     start(machine)
     stop(machine, NOW + 1)
     reports = LaneReport(0, 4, "{}", ""), LaneReport(1, 4, "{}", "", rows, rows, polled=polled)
-    (commit,) = machine.take(Reports(reports), NOW + 1)
-    taken: Any = machine.take(committed(commit, "the end"), NOW + 1)[0]
+    (commit,) = machine.take_event(Reports(reports), NOW + 1)
+    taken: Any = machine.take_event(committed(commit, "the end"), NOW + 1)[0]
     assert (taken.reached, taken.idle_since) == ("the end", NOW if is_idle else None)
 
 
@@ -360,11 +360,11 @@ def test_commit_says_what_its_epoch_has_taken() -> None:
     machine = machine_of()
     start(machine)
     machine.tick(NOW)
-    machine.take(Moved(0, 4), NOW)
+    machine.take_event(Moved(0, 4), NOW)
     machine.tick(NOW + 2)
     commit: Any = report(machine, rows_read=1, rows_written=1, cost=4, commit_ms=7)[0]
     end: Any = 9
-    taken = machine.take(CommitEnded(commit, end, took_s=0.5), NOW + 3)
+    taken = machine.take_event(CommitEnded(commit, end, took_s=0.5), NOW + 3)
     assert taken == [TakeCommit(end, None, EpochLoad(2_000.0, 8, 7.0, 500.0), was_slow=False)]
 
 
@@ -373,10 +373,10 @@ def test_epoch_for_which_a_call_waits_is_whole_while_epochs_are_longer(is_longer
     machine = machine_of()
     start(machine)
     machine.tick(NOW)
-    assert machine.take(PaceChanged(880, is_longer), NOW) == []
+    assert machine.take_event(PaceChanged(880, is_longer), NOW) == []
     assert machine.tick(NOW + at_s - 0.1, Asked(end_epoch=True)) == []
     assert machine.tick(NOW + at_s + 0.01, Asked(end_epoch=True)) == [EndEpoch(4)]
-    machine.take(Moved(0, 5), NOW)
+    machine.take_event(Moved(0, 5), NOW)
     assert machine.coordinator.due_ms() == NOW * 1_000 + 880
 
 
@@ -385,12 +385,12 @@ def test_lanes_that_delay_a_commit_are_named_once_until_it_is_committed() -> Non
     start(machine)
     stop(machine)
     machine.set_timer(Timer.STOP, math.inf)
-    machine.take(Reports((LaneReport(0, 4, "{}", ""),)), NOW)
+    machine.take_event(Reports((LaneReport(0, 4, "{}", ""),)), NOW)
     assert machine.tick(NOW + 30) == []
     assert machine.tick(NOW + 31) == [WarnOfLanes(4, (1,), 31.0)]
     assert machine.tick(NOW + 32) == []
-    (commit,) = machine.take(Reports((LaneReport(1, 4, "{}", ""),)), NOW + 33)
-    taken: Any = machine.take(committed(commit), NOW + 33)[0]
+    (commit,) = machine.take_event(Reports((LaneReport(1, 4, "{}", ""),)), NOW + 33)
+    taken: Any = machine.take_event(committed(commit), NOW + 33)[0]
     assert taken.was_slow
 
 
@@ -409,13 +409,13 @@ def test_failed_run_has_advanced_if_all_rows_of_the_lanes_that_failed_are_commit
 ) -> None:
     machine = machine_of()
     start(machine)
-    machine.take(Moved(0, 4), NOW)
+    machine.take_event(Moved(0, 4), NOW)
     machine.tick(NOW)
     assert machine.tick(NOW + 1) == [EndEpoch(4)]
     (commit,) = report(machine)
-    machine.take(committed(commit), NOW)
-    machine.take(Moved(1, 5), NOW)
-    machine.take(loss, NOW)
+    machine.take_event(committed(commit), NOW)
+    machine.take_event(Moved(1, 5), NOW)
+    machine.take_event(loss, NOW)
     assert reason in str(machine.failure)
     assert machine.has_advanced(NOW) is has_advanced
 
@@ -430,7 +430,7 @@ def test_run_that_has_lasted_has_advanced_without_rows(after_s: float, has_advan
 def test_first_failure_is_kept() -> None:
     machine = machine_of()
     for lane in range(2):
-        machine.take(Failed(lane, f"boom {lane}", ""), NOW)
+        machine.take_event(Failed(lane, f"boom {lane}", ""), NOW)
     assert "boom 0" in str(machine.failure)
 
 
@@ -443,9 +443,9 @@ def test_late_start_is_blamed_on_slots_only_if_no_task_has_come(
 ) -> None:
     machine = machine_of()
     for task in range(tasks_here):
-        machine.take(Hello(task), NOW)
+        machine.take_event(Hello(task), NOW)
     for lane in range(started):
-        machine.take(Started(lane), NOW)
+        machine.take_event(Started(lane), NOW)
     machine.set_timer(Timer.SLOTS, math.inf)
     assert machine.tick(NOW + 9) == []
     assert machine.tick(NOW + 10) == [command]
@@ -457,7 +457,7 @@ def test_call_that_waits_for_rows_asks_the_source_once_and_ends_the_epoch() -> N
     assert machine.tick(NOW, Asked(find_end=True)) == [FindEnd()]
     assert machine.tick(NOW, Asked(find_end=True)) == []
     found: Any = EndFound(5)  # type: ignore[arg-type]
-    assert machine.take(found, NOW) == [TakeEnd(found)]
+    assert machine.take_event(found, NOW) == [TakeEnd(found)]
     # It is too early; then the epoch ends though nothing has moved.
     assert machine.tick(NOW + 0.2, Asked(end_epoch=True)) == []
     assert machine.tick(NOW + 0.4, Asked(end_epoch=True)) == [EndEpoch(4)]

@@ -54,7 +54,7 @@ def run_of_two_lanes(commit: Any = None, pace: EpochPace | None = None) -> tuple
     run = QueryRun(context, 4)
     run._machine = machine = RunMachine(EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, 0.0)
     for lane in range(2):
-        machine.take(Started(lane), 0.0)
+        machine.take_event(Started(lane), 0.0)
     machine._noted(machine.coordinator.end_now(), 0.0)
     return run, machine, Tasks()
 
@@ -65,7 +65,7 @@ def act(run: QueryRun, machine: RunMachine, tasks: Any, commands: Any) -> None:
 
 def test_reports_that_come_after_a_failure_are_aborted_as_well() -> None:
     run, machine, _ = run_of_two_lanes()
-    machine.take(Reports((LaneReport(0, 4, "{}", "early"),)), 0.0)
+    machine.take_event(Reports((LaneReport(0, 4, "{}", "early"),)), 0.0)
     machine.fail(OSError("the run is over"))
     for event in (None, Reports((LaneReport(1, 9, "{}", "of no epoch"), LaneReport(1, 4, "{}", "late")))):
         run._events.put(event)
@@ -105,7 +105,7 @@ def test_epochs_end_while_an_earlier_one_is_committed() -> None:
     run, machine, tasks = run_of_two_lanes(commit)
     for epoch in (4, 5):
         for lane in range(2):
-            act(run, machine, tasks, machine.take(Reports((LaneReport(lane, epoch, "{}", ""),)), 1.0))
+            act(run, machine, tasks, machine.take_event(Reports((LaneReport(lane, epoch, "{}", ""),)), 1.0))
         if epoch == 4:
             assert begun.wait(PATIENCE_S)
             act(run, machine, tasks, machine._noted(machine.coordinator.end_now(), 1.0))
@@ -114,7 +114,7 @@ def test_epochs_end_while_an_earlier_one_is_committed() -> None:
     for epoch in (4, 5):
         ended: Any = run._events.get(timeout=PATIENCE_S)
         assert (ended.action.epoch, ended.end) == (epoch, f"end of {epoch}")
-        act(run, machine, tasks, machine.take(ended, 1.0))
+        act(run, machine, tasks, machine.take_event(ended, 1.0))
     run._committer.close()
 
 
@@ -130,8 +130,8 @@ def test_epochs_that_get_longer_are_told_to_lanes_in_the_progress_and_in_the_log
         cost = 4 if epoch == 4 else 0
         machine._spans[epoch] = (0.0, 2.0)
         reports = tuple(LaneReport(lane, epoch, "{}", "", 1, 1, cost=cost) for lane in range(2))
-        act(run, machine, tasks, machine.take(Reports(reports), 2.0))
-        act(run, machine, tasks, machine.take(run._events.get(timeout=PATIENCE_S), 2.0))
+        act(run, machine, tasks, machine.take_event(Reports(reports), 2.0))
+        act(run, machine, tasks, machine.take_event(run._events.get(timeout=PATIENCE_S), 2.0))
         act(run, machine, tasks, machine._noted(machine.coordinator.end_now(), 2.0))
     run._committer.close()
     # Eight a commit of all lanes, ten a second.
@@ -149,9 +149,9 @@ def test_commit_that_fails_is_raised_where_the_query_runs() -> None:
 
     run, machine, tasks = run_of_two_lanes(commit)
     reports = tuple(LaneReport(lane, 4, "{}", "") for lane in range(2))
-    act(run, machine, tasks, machine.take(Reports(reports), 1.0))
+    act(run, machine, tasks, machine.take_event(Reports(reports), 1.0))
     with pytest.raises(OSError, match="epoch 4"):
-        machine.take(run._events.get(timeout=PATIENCE_S), 1.0)
+        machine.take_event(run._events.get(timeout=PATIENCE_S), 1.0)
     run._committer.close()
 
 
@@ -164,7 +164,7 @@ def test_failed_commit_ends_the_run_and_is_raised_if_another_run_would_repeat_it
 
     run, machine, tasks = run_of_two_lanes(commit)
     reports = tuple(LaneReport(lane, 4, "{}", "") for lane in range(2))
-    act(run, machine, tasks, machine.take(Reports(reports), 1.0))
+    act(run, machine, tasks, machine.take_event(Reports(reports), 1.0))
     failed = run._events.get(timeout=PATIENCE_S)
     # A run that went on would take the second one.
     for event in (failed, Failed(0, "boom", "")):
@@ -343,7 +343,7 @@ def test_call_whose_rows_are_committed_asks_for_nothing_more(monkeypatch: pytest
     waiting: Any = SimpleNamespace(was_polled=True, target=5, is_over=False)
     run._waits._waits.append(waiting)
     run._waits.end_wanted.set()
-    commands = machine.take(Reports(tuple(LaneReport(lane, 4, "{}", "") for lane in range(2))), 1.0)
+    commands = machine.take_event(Reports(tuple(LaneReport(lane, 4, "{}", "") for lane in range(2))), 1.0)
     run._events.put(CommitEnded(cast("CommitEpoch", commands[0]), cast("Any", 5)))
     asked: list[Asked] = []
 

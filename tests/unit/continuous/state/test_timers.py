@@ -50,7 +50,7 @@ class Store:
         self.near.remove(timers)
 
     def take(self, time_ms: int, limit: int = 100, max_bytes: int = 10**9) -> list[int]:
-        taken = self.near.take(first_after(time_ms), limit, max_bytes)
+        taken = self.near.take_due(first_after(time_ms), limit, max_bytes)
         self.timers.difference_update(taken)
         self.removed.update(taken)
         return [time_of(each) for each in taken]

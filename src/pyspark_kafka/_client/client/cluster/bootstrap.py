@@ -124,7 +124,7 @@ class _Search:
 
     def _take(self) -> Connection | None:
         ready: Connection | None = None
-        for server, outcome in self._dials.take():
+        for server, outcome in self._dials.take_outcomes():
             if isinstance(outcome, Connection):
                 if ready is None:
                     ready = outcome

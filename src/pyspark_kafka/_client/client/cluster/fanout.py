@@ -208,7 +208,7 @@ class RequestFanout:
             ends.append(doubt_at - time.monotonic())
         others = [self._dials.fileno()] if len(self._dials) else []
         readable = set(wait_readable(connections, max(0.0, min([timeout_s, *ends])), others=others))
-        for broker_id, outcome in self._dials.take():
+        for broker_id, outcome in self._dials.take_outcomes():
             if isinstance(outcome, Connection):
                 self._send(broker_id, self._pending[broker_id], outcome)
                 continue

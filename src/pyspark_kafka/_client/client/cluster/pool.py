@@ -57,7 +57,7 @@ class ClientPool:
 
         Connecting is left to the first request, so borrowing itself does not fail.
         """
-        client = self._idle.take(options)
+        client = self._idle.take_value(options)
         if client is None:
             client = self._new(options)
         elif options.learned_servers:

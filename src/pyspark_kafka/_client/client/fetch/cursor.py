@@ -6,7 +6,8 @@ state to state by their methods; no other code writes into a cursor.
 States of a cursor, and the events that change them:
 
 - READY: a request may be sent. `sent` → IN_FLIGHT; `check` → CHECKING.
-- IN_FLIGHT: a request is sent. `take` → READY, or DONE at the end of the range; `fail` → FAILED; `release` → READY.
+- IN_FLIGHT: a request is sent. `take_response` → READY, or DONE at the end of the range; `fail` → FAILED;
+  `release` → READY.
 - PAUSED: nothing is sent before a time. `wake` → READY when that has come.
 - CHECKING: the leader, or the end of an epoch or the log, is requested. Results → READY, PAUSED or FAILED.
 - FAILED: an error waits to be handled, or was raised as a loss. `pause_until` → PAUSED; `resume` → READY or DONE.
@@ -271,7 +272,7 @@ class Cursor:
 
     # Responses
 
-    def take(
+    def take_response(
         self, response: FetchPartitionResponse, now: float, *, first: bool, throttled: bool = False
     ) -> tuple[Outcome, FetchedRecords | None]:
         """Take a response without an error.

@@ -149,7 +149,7 @@ class FetchLanes:
     def take_connected(self) -> list[tuple[int, ConnectorError | None]]:
         """Take over opened connections; return the unreachable brokers, each with the reason."""
         finished: list[tuple[int, ConnectorError | None]] = []
-        for broker_id, outcome in self._dials.take():
+        for broker_id, outcome in self._dials.take_outcomes():
             if isinstance(outcome, ConnectorError):
                 node = self._client.cached_broker(broker_id)
                 finished.append(

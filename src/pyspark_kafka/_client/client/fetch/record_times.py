@@ -93,7 +93,7 @@ def fetch_record_times(
                 found.errors.update(dict.fromkeys(lane.partitions(), done.error))
                 del lanes[broker_id]
                 continue
-            lane.take(done.response, found, done.address)
+            lane.take_times(done.response, found, done.address)
         spent = found.read_bytes >= max_bytes
         for broker_id, lane in list(lanes.items()):
             if spent:
@@ -143,7 +143,7 @@ class _TimeLane:
         self._asked = {leader.topic_partition: (leader, position) for leader, position in taken}
         return _TimesRequest(taken, room)
 
-    def take(self, response: FetchResponse, found: _FoundTimes, address: str) -> None:
+    def take_times(self, response: FetchResponse, found: _FoundTimes, address: str) -> None:
         """Take the times out of a response; what it leaves out is requested again, with more room."""
         asked, self._asked = self._asked, {}
         for entry in response.partitions:

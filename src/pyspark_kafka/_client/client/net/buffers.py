@@ -45,7 +45,7 @@ class FrameBuffers:
         self._kept = kept
         self._buffers: list[bytearray] = []
 
-    def take(self, size: int) -> memoryview:
+    def take_buffer(self, size: int) -> memoryview:
         """Return `size` bytes of memory with undefined content."""
         for index, buffer in enumerate(self._buffers):
             if len(buffer) >= size and _is_free(buffer):

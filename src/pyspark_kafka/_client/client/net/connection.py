@@ -383,7 +383,7 @@ class Connection:
         while True:
             try:
                 stream.limit_bytes = min(self._limit_bytes, sent.limit_bytes)
-                frame = stream.receive(self._buffers.take if reuse else None, deadline, turn_s, until)
+                frame = stream.receive(self._buffers.take_buffer if reuse else None, deadline, turn_s, until)
                 if frame[:start] != sent.header:
                     start = self._body_start(frame, sent)
                 break

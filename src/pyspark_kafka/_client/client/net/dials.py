@@ -111,7 +111,7 @@ class Dials(Generic[_Key]):
             self._dialing[key] = dial
             self._waiting.append(dial)
 
-    def take(self) -> list[tuple[_Key, Connection | ConnectorError]]:
+    def take_outcomes(self) -> list[tuple[_Key, Connection | ConnectorError]]:
         """Return what has finished since the last call: the connection, which is the caller's now, or the failure."""
         if self._wake is not None:
             with contextlib.suppress(BlockingIOError):

@@ -80,7 +80,7 @@ class ProducerPool:
         It is kept for the next borrower if its last call was a `flush` that succeeded.
         """
         with borrow_client(settings.connection) as client:
-            producer = self._idle.take(settings)
+            producer = self._idle.take_value(settings)
             if producer is None:
                 producer = Producer(
                     client,

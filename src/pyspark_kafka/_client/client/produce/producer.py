@@ -296,7 +296,7 @@ class Producer:
         state, sequences = self._state, self._state.sequences
         if sequences.producer_id < 0:
             self._identify(topic_partition)
-        base_sequence = sequences.take(topic_partition, record_count)
+        base_sequence = sequences.take_sequence(topic_partition, record_count)
         data = stamp_batch(
             topic_partition,
             data,

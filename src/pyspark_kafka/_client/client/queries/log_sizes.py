@@ -46,7 +46,7 @@ def fetch_log_sizes(
     pending = dict.fromkeys(sorted(partitions))
     found: dict[TopicPartition, int] = {}
 
-    def take(done: BrokerResponse, led: Iterable[PartitionMetadata]) -> dict[TopicPartition, ConnectorError]:
+    def take_sizes(done: BrokerResponse, led: Iterable[PartitionMetadata]) -> dict[TopicPartition, ConnectorError]:
         asked = {partition.topic_partition for partition in led}
         found.update(parse_response(done.response, asked, done.address))
         for topic_partition in asked:
@@ -54,7 +54,7 @@ def fetch_log_sizes(
         return {}
 
     def attempt(step: Deadline) -> dict[TopicPartition, int]:
-        failures = call_leaders(client, find_leaders(client, pending, step).values(), build_request, take, step)
+        failures = call_leaders(client, find_leaders(client, pending, step).values(), build_request, take_sizes, step)
         for topic_partition in failures:
             client.forget_topic(topic_partition.topic)
         raise_first(failures)

@@ -140,7 +140,7 @@ def _ask_once(
     leaders = {topic_partition: client.cached_leader(topic_partition) for topic_partition in partitions}
     timeout_ms = min(deadline.remaining_s() * 1000, client.options.answer_timeout_ms)
 
-    def take(done: BrokerResponse, led: list[PartitionMetadata]) -> dict[TopicPartition, ConnectorError]:
+    def take_offsets(done: BrokerResponse, led: list[PartitionMetadata]) -> dict[TopicPartition, ConnectorError]:
         offsets, refused = parse_response(done.response, led, specs, done.address)
         found.update(offsets)
         return refused
@@ -149,7 +149,7 @@ def _ask_once(
         client,
         [leader for leader in leaders.values() if leader is not None],
         lambda led: build_request(led, specs, isolation_level, timeout_ms),
-        take,
+        take_offsets,
         deadline,
     )
     return failures | {each: leaderless(client, each) for each, leader in leaders.items() if leader is None}

@@ -38,14 +38,14 @@ class IdlePool(Generic[K, V]):
 
     Invariants:
 
-    - One user: a value is either here or with one user. `take` removes it from the pool.
+    - One user: a value is either here or with one user. `take_value` removes it from the pool.
     - Fork safety: a forked child starts with an empty pool, and a value that the parent created never gets in. The
       child closes its copies of inherited sockets, which does not end the parent's connections.
     - Bounds: at most `max_per_key` values of one key, `max_values` in all. The value that is idle longest leaves
       first.
     - Idle time: no value is lent after more than `idle_seconds` without use.
     - Closing: whatever leaves the pool without a user is closed: beyond a bound, idle for too long (found at the next
-      `take`, for any key), inherited by a fork, or by `close`. Sockets are closed outside of the lock.
+      `take_value`, for any key), inherited by a fork, or by `close`. Sockets are closed outside of the lock.
 
     Runs on: driver and executor; any thread. Closing is all that may block, for microseconds.
 
@@ -92,7 +92,7 @@ class IdlePool(Generic[K, V]):
         self._leave_parent()
         return len(self._idle)
 
-    def take(self, key: K) -> V | None:
+    def take_value(self, key: K) -> V | None:
         """Return the value of an equal key that was used last, for the caller alone; None if there is none."""
         self._leave_parent()
         oldest = self._clock() - self._idle_seconds

@@ -193,7 +193,7 @@ class KafkaTaskTransactionWriter(DataWriter):
         if self._producer is None or self._transaction is None or self._owner is None:
             # One for the records, and one for the coordinator: each has its own requests in flight.
             client, asking = (self._resources.enter_context(borrow_client(self._options.connection)) for _ in range(2))
-            self._name = self._ids.take()
+            self._name = self._ids.take_id()
             self._owner, self._transaction = self._take_over(asking)
             self._producer = self._resources.enter_context(
                 Producer(

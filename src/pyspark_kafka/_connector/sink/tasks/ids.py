@@ -54,7 +54,7 @@ class TaskIds:
         pool_name = hashlib.sha256(self._prefix.encode()).hexdigest()[:32]
         self._directory = (directory or _own_directory()) / pool_name
 
-    def take(self) -> str:
+    def take_id(self) -> str:
         """Return an id for one attempt."""
         with _warned(self._directory):
             _check(self._directory)

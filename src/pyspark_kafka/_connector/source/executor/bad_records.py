@@ -101,7 +101,7 @@ class BadRecords:
         self._unlogged, self._unlogged_of, self._unlogged_first = 0, 0, list[str]()
         self._logged_at = clock()
 
-    def take(
+    def count_records(
         self, topic_partition: TopicPartition, rows: int, bad: Sequence[BadRecord], offset_of: Callable[[int], int]
     ) -> None:
         """Count a batch.

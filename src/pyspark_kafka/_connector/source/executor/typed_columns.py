@@ -118,7 +118,7 @@ class TypedBatches:
                     schema_id = None if found.schema_ids is None else found.schema_ids[each.row].as_py()
                     bad[each.row] = BadRecord(each.row, name, each.reason.value, each.message, schema_id)
         in_order = [bad[row] for row in sorted(bad)] if bad else []
-        self.bad_records.take(topic_partition, len(offsets), in_order, lambda row: int(offsets[row].as_py()))
+        self.bad_records.count_records(topic_partition, len(offsets), in_order, lambda row: int(offsets[row].as_py()))
         if self.corrupt_column is not None:
             columns[self.corrupt_column] = self._corrupt(records, in_order)
         return columns, _all_but(in_order, len(offsets)) if in_order and self._drops else None

@@ -88,7 +88,7 @@ class LastRecords:
         self._window = min(self._window * _GROWTH, max(self._window, _MAX_WINDOW))
         return windows
 
-    def take(self, window: OffsetRange, found: Iterable[tuple[int, int]]) -> None:
+    def note_window(self, window: OffsetRange, found: Iterable[tuple[int, int]]) -> None:
         """Record offsets and times (ms) of a window's shown records, in ascending order of offsets."""
         where = window.topic_partition
         for offset, time_ms in reversed(list(found)):

@@ -201,12 +201,12 @@ class Tail:
                     self._note_ended(where, ended[where], start)
                     if later is not None or window.end_offset < logs[where][1]:
                         # A read from before the hole would end there, and later records are found.
-                        last.take(window, later or ())
+                        last.note_window(window, later or ())
                         last.drop([where])
                         continue
                 # The records before a hole are not the end of a partition.
                 if where not in unread:
-                    last.take(window, found[where])
+                    last.note_window(window, found[where])
             if silent is not None:
                 # The wait for a silent broker happens once, for all of its partitions.
                 self._note_silent(last.drop(self._with_leaders_of(unread)), silent)

@@ -188,7 +188,7 @@ class JsonDecoder:
             if text is None or self._count_cells is None or not may_have_many(text, self._widest):
                 continue
             cells = self._count_cells(load_document(text, self._read_type))
-            if not budget.take(cells, len(text)):
+            if not budget.take_excess(cells, len(text)):
                 found.append(row)
         return found
 

@@ -89,13 +89,13 @@ def test_cursor_that_is_held_sends_nothing_and_wakes_nobody(state: CursorState) 
 
 def test_cursor_moves_to_the_end_of_the_last_whole_batch_and_is_done_at_the_end_of_its_range() -> None:
     cursor = send(cursor_of(3, 12))
-    outcome, fetched = cursor.take(response_of(plain_batch(0, 10) + plain_batch(10, 5)[:-1]), 1.0, first=True)
+    outcome, fetched = cursor.take_response(response_of(plain_batch(0, 10) + plain_batch(10, 5)[:-1]), 1.0, first=True)
     assert outcome is Outcome.FED
     assert fetched is not None
     assert (fetched.start_offset, fetched.scanned_offset, cursor.position) == (3, 10, 10)
     assert cursor.state is CursorState.READY
     assert cursor.confirm(10) is None
-    outcome, fetched = send(cursor).take(response_of(plain_batch(10, 5)), 2.0, first=True)
+    outcome, fetched = send(cursor).take_response(response_of(plain_batch(10, 5)), 2.0, first=True)
     assert fetched is not None
     assert (fetched.start_offset, cursor.position, cursor.state) == (10, 15, CursorState.DONE)
     # Beyond the end of the range it does not matter how far decoding came.
@@ -116,13 +116,13 @@ def test_cursor_stays_where_it_is_after_a_response_without_records_for_it(
     response: FetchPartitionResponse, outcome: Outcome, *, first: bool
 ) -> None:
     cursor = send(cursor_of(7, client_rack="r"))
-    assert cursor.take(response, 1.0, first=first) == (outcome, None)
+    assert cursor.take_response(response, 1.0, first=first) == (outcome, None)
     assert (cursor.position, cursor.state) == (7, CursorState.READY)
 
 
 def test_bytes_without_a_whole_batch_are_returned_for_the_decoder_to_refuse() -> None:
     cursor = send(cursor_of())
-    outcome, fetched = cursor.take(response_of(plain_batch(0, 10)[:-1]), 1.0, first=True)
+    outcome, fetched = cursor.take_response(response_of(plain_batch(0, 10)[:-1]), 1.0, first=True)
     assert outcome is Outcome.FED
     assert fetched is not None
     assert fetched.scanned_offset == cursor.position == 0
@@ -130,7 +130,7 @@ def test_bytes_without_a_whole_batch_are_returned_for_the_decoder_to_refuse() ->
 
 def test_position_that_decoding_does_not_confirm_is_an_error_once() -> None:
     cursor = send(cursor_of())
-    cursor.take(response_of(plain_batch(0, 10)), 1.0, first=True)
+    cursor.take_response(response_of(plain_batch(0, 10)), 1.0, first=True)
     error = cursor.confirm(9)
     assert isinstance(error, CorruptRecordsError)
     assert "end at 10 by their headers, but at 9 by their verified content" in str(error)
@@ -140,7 +140,7 @@ def test_position_that_decoding_does_not_confirm_is_an_error_once() -> None:
 def test_log_that_ends_at_the_position_is_checked_later_if_the_range_has_an_end() -> None:
     for end, check_at in ((30, 3.0), (NO_END, math.inf)):
         cursor = send(cursor_of(7, end))
-        cursor.take(response_of(high_watermark=7), 1.0, first=True)
+        cursor.take_response(response_of(high_watermark=7), 1.0, first=True)
         assert cursor.log_check_at == check_at
 
 
@@ -183,7 +183,7 @@ def test_epoch_of_the_position_is_asked_about_when_another_leader_has_taken_over
 ) -> None:
     cursor = cursor_of()
     assert cursor.unconfirmed_epoch(4) is None
-    send(cursor, 3).take(response_of(plain_batch(0, 10)), 1.0, first=True)
+    send(cursor, 3).take_response(response_of(plain_batch(0, 10)), 1.0, first=True)
     assert cursor.unconfirmed_epoch(3) is None
     epoch = cursor.unconfirmed_epoch(4)
     assert epoch is not None
@@ -228,5 +228,5 @@ def test_cursor_knows_where_the_visible_log_ends(
 
 def test_end_that_a_response_names_is_known_also_without_records() -> None:
     cursor = send(cursor_of(7, NO_END))
-    cursor.take(response_of(high_watermark=12), 0.0, first=True)
+    cursor.take_response(response_of(high_watermark=12), 0.0, first=True)
     assert cursor.known_end == 12

@@ -54,7 +54,7 @@ def test_connection_is_not_begun_if_its_thread_cannot_be_started(monkeypatch: py
     # The only thread is free for another try.
     dials.start(0, "127.0.0.1", 1, Deadline(30_000))
     dials.wait(PATIENCE_S)
-    ((key, outcome),) = dials.take()
+    ((key, outcome),) = dials.take_outcomes()
     assert (key, str(outcome)) == (0, str(REFUSED))
     dials.close()
 

@@ -43,7 +43,7 @@ def world() -> World:
 
 def test_pool_is_empty_at_first(world: World) -> None:
     pool = world.pool()
-    assert pool.take("a") is None
+    assert pool.take_value("a") is None
     assert len(pool) == 0
 
 
@@ -51,31 +51,31 @@ def test_value_is_lent_to_one_user_at_a_time(world: World) -> None:
     pool, value = world.pool(), Value()
     pool.put_back("a", value)
     assert len(pool) == 1
-    assert pool.take("a") is value
-    assert pool.take("a") is None
+    assert pool.take_value("a") is value
+    assert pool.take_value("a") is None
     assert value.closings == 0
 
 
 def test_value_is_lent_under_its_own_key_only(world: World) -> None:
     pool, value = world.pool(), Value()
     pool.put_back("a", value)
-    assert pool.take("b") is None
-    assert pool.take("a") is value
+    assert pool.take_value("b") is None
+    assert pool.take_value("a") is value
 
 
 def test_value_that_was_used_last_is_lent_first(world: World) -> None:
     pool, first, second = world.pool(), Value(), Value()
     pool.put_back("a", first)
     pool.put_back("a", second)
-    assert pool.take("a") is second
-    assert pool.take("a") is first
+    assert pool.take_value("a") is second
+    assert pool.take_value("a") is first
 
 
 def test_value_is_lent_as_long_as_its_idle_time_is_not_over(world: World) -> None:
     pool, value = world.pool(), Value()
     pool.put_back("a", value)
     world.now = IDLE_SECONDS
-    assert pool.take("a") is value
+    assert pool.take_value("a") is value
 
 
 def test_value_is_closed_at_the_next_taking_of_any_key_when_it_was_idle_too_long(world: World) -> None:
@@ -84,19 +84,19 @@ def test_value_is_closed_at_the_next_taking_of_any_key_when_it_was_idle_too_long
     world.now = IDLE_SECONDS
     pool.put_back("a", young)
     world.now = IDLE_SECONDS + 1
-    assert pool.take("b") is None
+    assert pool.take_value("b") is None
     assert (old.closings, young.closings) == (1, 0)
-    assert pool.take("a") is young
+    assert pool.take_value("a") is young
 
 
 def test_idle_time_begins_again_when_a_value_comes_back(world: World) -> None:
     pool, value = world.pool(), Value()
     pool.put_back("a", value)
     world.now = IDLE_SECONDS
-    assert pool.take("a") is value
+    assert pool.take_value("a") is value
     pool.put_back("a", value)
     world.now = 2 * IDLE_SECONDS
-    assert pool.take("a") is value
+    assert pool.take_value("a") is value
 
 
 def test_bound_of_a_key_closes_the_value_of_it_that_is_idle_longest(world: World) -> None:
@@ -113,8 +113,8 @@ def test_bound_of_all_closes_the_value_that_is_idle_longest(world: World) -> Non
     for key, value in zip("abc", values, strict=True):
         pool.put_back(key, value)
     assert [value.closings for value in values] == [1, 0, 0]
-    assert pool.take("a") is None
-    assert pool.take("c") is values[2]
+    assert pool.take_value("a") is None
+    assert pool.take_value("c") is values[2]
 
 
 def test_values_are_all_closed_when_the_pool_is_which_can_be_used_again(world: World) -> None:
@@ -125,7 +125,7 @@ def test_values_are_all_closed_when_the_pool_is_which_can_be_used_again(world: W
     assert [value.closings for value in values] == [1, 1]
     assert len(pool) == 0
     pool.put_back("a", values[0])
-    assert pool.take("a") is values[0]
+    assert pool.take_value("a") is values[0]
 
 
 def test_forked_child_starts_empty_and_closes_its_copies(world: World) -> None:
@@ -134,10 +134,10 @@ def test_forked_child_starts_empty_and_closes_its_copies(world: World) -> None:
     world.process = CHILD
     assert len(pool) == 0
     assert inherited.closings == 1
-    assert pool.take("a") is None
+    assert pool.take_value("a") is None
     own = Value(CHILD)
     pool.put_back("a", own)
-    assert pool.take("a") is own
+    assert pool.take_value("a") is own
 
 
 def test_forked_child_is_not_held_up_by_a_lock_of_its_parent(world: World) -> None:
@@ -145,7 +145,7 @@ def test_forked_child_is_not_held_up_by_a_lock_of_its_parent(world: World) -> No
     pool.put_back("a", Value())
     pool._lock.acquire()
     world.process = CHILD
-    done = threading.Thread(target=pool.take, args=("a",), daemon=True)
+    done = threading.Thread(target=pool.take_value, args=("a",), daemon=True)
     done.start()
     done.join(PATIENCE_S)
     assert not done.is_alive()

@@ -21,7 +21,7 @@ def bad(*rows: int, reason: str = "DECODE_FAILED") -> list[BadRecord]:
 
 
 def take(records: BadRecords, rows: int, found: Sequence[BadRecord], start: int = 0) -> None:
-    records.take(PLACE, rows, found, lambda row: start + row)
+    records.count_records(PLACE, rows, found, lambda row: start + row)
 
 
 def test_the_ratio_is_judged_from_a_hundred_records_on() -> None:

@@ -26,7 +26,7 @@ def search(
             inside = [
                 (offset, times[offset]) for offset in range(each.start_offset, each.end_offset) if offset in times
             ]
-            last.take(each, inside)
+            last.note_window(each, inside)
             looked += each.size
     starts = last.starts()
     return {
@@ -98,7 +98,7 @@ def test_holes_are_passed_in_windows_that_grow() -> None:
     while windows := last.next_windows():
         rounds += 1
         for each in windows:
-            last.take(
+            last.note_window(
                 each, [(offset, times[offset]) for offset in times if each.start_offset <= offset < each.end_offset]
             )
     assert last.starts() == {ONE: 5}
@@ -108,7 +108,7 @@ def test_holes_are_passed_in_windows_that_grow() -> None:
 def test_partition_without_records_begins_at_its_end() -> None:
     last = LastRecords(3, {ONE: (7, 7), TWO: (0, 2)}, 3)
     assert last.next_windows() == [OffsetRange(TWO, 0, 2)]
-    last.take(OffsetRange(TWO, 0, 2), [])
+    last.note_window(OffsetRange(TWO, 0, 2), [])
     assert last.next_windows() == []
     assert last.starts() == {ONE: 7, TWO: 2}
 
@@ -125,7 +125,7 @@ def test_partition_that_is_dropped_is_looked_through_no_more_and_keeps_what_was_
     for windows in last.groups():
         for each in windows:
             seen.append(each.topic_partition)
-            last.take(each, [(each.start_offset, 1)] if each.end_offset == 100 else [])
+            last.note_window(each, [(each.start_offset, 1)] if each.end_offset == 100 else [])
         if len(seen) == 2:
             assert last.drop([TWO, TopicPartition("t", 7)]) == [TWO]
             assert last.drop([TWO]) == []

@@ -276,7 +276,7 @@ class FetchSession:
                 self.ranges.fail([cursor], fetch_refused(cursor, entry.error_code))
             return None
         try:
-            outcome, fetched = cursor.take(entry, now, first=first, throttled=response.throttle_time_ms > 0)
+            outcome, fetched = cursor.take_response(entry, now, first=first, throttled=response.throttle_time_ms > 0)
         except CorruptRecordsError as error:
             self.ranges.fail([cursor], error)
             return None

@@ -51,7 +51,7 @@ class Sequences:
             self._partitions = {}
             self.identify(producer_id, producer_epoch)
 
-    def take(self, topic_partition: TopicPartition, record_count: int) -> int:
+    def take_sequence(self, topic_partition: TopicPartition, record_count: int) -> int:
         """Take the sequences of one batch; return the first one, -1 without idempotence."""
         if not self.idempotent:
             return -1

@@ -153,7 +153,7 @@ class ProduceLanes:
             Each broker that was connected to, and why there is no connection to it, if there is none.
         """
         taken: list[tuple[int, ConnectorError | None]] = []
-        for broker_id, outcome in self._dials.take():
+        for broker_id, outcome in self._dials.take_outcomes():
             if isinstance(outcome, ConnectorError):
                 node = self._client.cached_broker(broker_id)
                 explained = outcome if node is None else self._client.explain_unreachable(node, outcome)

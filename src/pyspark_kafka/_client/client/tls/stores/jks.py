@@ -32,20 +32,20 @@ class _JksReader:
     def left(self) -> int:
         return len(self._data) - self._position
 
-    def take(self, size: int) -> memoryview:
+    def take_bytes(self, size: int) -> memoryview:
         if size > self.left:
             raise StoreError("is cut off or damaged")
         self._position += size
         return self._data[self._position - size : self._position]
 
     def number(self) -> int:
-        (number,) = struct.unpack(">I", self.take(4))
+        (number,) = struct.unpack(">I", self.take_bytes(4))
         return int(number)
 
     def text(self) -> str:
-        (size,) = struct.unpack(">H", self.take(2))
+        (size,) = struct.unpack(">H", self.take_bytes(2))
         # Java's modified UTF-8 differs in characters beyond 16 bits only: such an alias is shown with marks for them.
-        return bytes(self.take(size)).decode("utf-8", "replace")
+        return bytes(self.take_bytes(size)).decode("utf-8", "replace")
 
 
 def read_jks(data: bytes, password: str | None, key_password: str | None, *, with_keys: bool) -> StoreContent:
@@ -62,7 +62,7 @@ def read_jks(data: bytes, password: str | None, key_password: str | None, *, wit
     """
     body = memoryview(data)[:-_DIGEST_BYTES] if len(data) >= _DIGEST_BYTES else memoryview(b"")
     reader = _JksReader(body)
-    reader.take(len(MAGIC))
+    reader.take_bytes(len(MAGIC))
     version, count = reader.number(), reader.number()
     if version not in _VERSIONS:
         raise StoreError(f"has version {version} of the JKS format, which does not exist")
@@ -73,9 +73,9 @@ def read_jks(data: bytes, password: str | None, key_password: str | None, *, wit
     secret = key_password if key_password is not None else password
     for _ in range(count):
         kind, alias = reader.number(), reader.text()
-        reader.take(8)  # when it was made
+        reader.take_bytes(8)  # when it was made
         if kind == _KEY:
-            protected = bytes(reader.take(reader.number()))
+            protected = bytes(reader.take_bytes(reader.number()))
             number = reader.number()
             # A certificate has its type, its size, and a byte at least: a count of more than fit is damage.
             if number > reader.left:
@@ -102,7 +102,7 @@ def _check_digest(body: memoryview, digest: bytes, password: str) -> None:
 def _certificate(reader: _JksReader, version: int) -> bytes:
     if version > 1 and reader.text() not in ("X.509", "X509"):
         raise StoreError("holds a certificate that is not X.509")
-    return bytes(reader.take(reader.number()))
+    return bytes(reader.take_bytes(reader.number()))
 
 
 def _unprotect(wrapped: bytes, alias: str, password: str | None) -> bytes:

@@ -38,7 +38,7 @@ def make_state(*, idempotent: bool = True, max_in_flight: int = 5) -> ProducerSt
 
 def add(state: ProducerState, *counts: int, topic_partition: TopicPartition = TP, expires_at: float = 1e9) -> None:
     for count in counts:
-        sequence = state.sequences.take(topic_partition, count)
+        sequence = state.sequences.take_sequence(topic_partition, count)
         state.append(topic_partition, bytes(count), count, sequence, expires_at=expires_at)
 
 
@@ -61,8 +61,8 @@ def confirmed_state(**options: int) -> ProducerState:
 
 def test_sequences_count_records_of_each_partition_from_zero() -> None:
     sequences = make_state().sequences
-    assert [sequences.take(TP, count) for count in (3, 5, 1)] == [0, 3, 8]
-    assert [sequences.take(OTHER, count) for count in (2, 1)] == [0, 2]
+    assert [sequences.take_sequence(TP, count) for count in (3, 5, 1)] == [0, 3, 8]
+    assert [sequences.take_sequence(OTHER, count) for count in (2, 1)] == [0, 2]
     assert len(sequences) == 2
 
 
@@ -100,12 +100,12 @@ def test_damaged_batch_without_sequences_is_sent_again_behind_others() -> None:
 
 def test_sequence_continues_with_zero_after_the_highest() -> None:
     sequences = make_state().sequences
-    assert [sequences.take(TP, count) for count in (SEQUENCE_LIMIT - 2, 5, 1)] == [0, SEQUENCE_LIMIT - 2, 3]
+    assert [sequences.take_sequence(TP, count) for count in (SEQUENCE_LIMIT - 2, 5, 1)] == [0, SEQUENCE_LIMIT - 2, 3]
 
 
 def test_producer_without_idempotence_has_no_sequences() -> None:
     sequences = make_state(idempotent=False).sequences
-    assert [sequences.take(TP, count) for count in (3, 1)] == [-1, -1]
+    assert [sequences.take_sequence(TP, count) for count in (3, 1)] == [-1, -1]
 
 
 def test_first_batch_of_a_partition_travels_alone() -> None:
@@ -303,7 +303,7 @@ class World:
         self.wire = Wire()
         self.lost: list[Wire] = []
         if first_sequence:
-            self.state.sequences.take(TP, first_sequence)
+            self.state.sequences.take_sequence(TP, first_sequence)
             self.state.append(TP, b"", first_sequence, 0, expires_at=1e18)
         for count in counts:
             add(self.state, count, expires_at=1e18)
