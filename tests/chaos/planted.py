@@ -60,7 +60,7 @@ class PlantedSource(DefaultSource):
             def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803 - Spark's contract
                 super().commit(copy.copy(messages), batchId)
                 if plant == "publishes_again" and batchId % _EVERY == _EVERY - 1:
-                    with patch.object(publisher, "judge", lambda *_: MarkerFinding.NOT_COMMITTED):
+                    with patch.object(publisher, "judge_marker", lambda *_: MarkerFinding.NOT_COMMITTED):
                         super().commit(messages, batchId)
 
         plain.__class__ = Planted

@@ -157,7 +157,7 @@ def patch_publishing(plant: str) -> None:
     wrap(TransactionalId, "end", at("before_end"), at("after_end"))
     wrap(Producer, "send", sending, lambda: None)
     if "marker_ignored" in plant:
-        setattr(publisher, "judge", lambda *_: MarkerFinding.NOT_COMMITTED)  # noqa: B010 - not a public name
+        setattr(publisher, "judge_marker", lambda *_: MarkerFinding.NOT_COMMITTED)  # noqa: B010 - not a public name
     if "fence_skipped" in plant and not hasattr(TransactionalId, "unfenced"):
         real_init = TransactionalId.__init__
 

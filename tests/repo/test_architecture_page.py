@@ -30,7 +30,7 @@ QUESTIONS = {
         ("_client/options/catalogue/kafka_used.py", "USED_PROPERTIES"),
     ],
     "Who decides that a batch is committed?": [
-        ("_connector/sink/commit_marker.py", "judge"),
+        ("_connector/sink/commit_marker.py", "judge_marker"),
         ("_connector/sink/driver/publisher.py", "Publisher.publish"),
     ],
     "Where is an idle connection closed?": [

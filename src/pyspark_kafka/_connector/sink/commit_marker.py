@@ -125,7 +125,7 @@ class MarkerFinding(Enum):
     NOT_COMMITTED = "not committed"
 
 
-def judge(found: CommitMarker | None, ours: CommitMarker) -> MarkerFinding:
+def judge_marker(found: CommitMarker | None, ours: CommitMarker) -> MarkerFinding:
     """Return whether a micro-batch is committed already.
 
     Args:

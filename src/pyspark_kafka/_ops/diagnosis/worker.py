@@ -72,14 +72,14 @@ def judge_worker(spark: Any, settings: Settings | None, deadline: Deadline, step
 
 
 def _machine_probe(settings: Settings, timeout_ms: float, step_ms: float) -> Callable[[object], str]:
-    def judge(_: object) -> str:
+    def probe(_: object) -> str:
         import json  # noqa: PLC0415 - imported where it runs
 
         from pyspark_kafka._ops.diagnosis.run import check_here  # noqa: PLC0415
 
         return json.dumps([finding.to_json() for finding in check_here(settings, timeout_ms, step_ms)])
 
-    return judge
+    return probe
 
 
 def run_tasks(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_kafka._connector.sink.commit_marker import CommitMarker, MarkerFinding, judge
+from pyspark_kafka._connector.sink.commit_marker import CommitMarker, MarkerFinding, judge_marker
 from pyspark_kafka.errors import CheckpointError, CorruptRecordsError
 
 OURS = CommitMarker("sink", "query", 7, "abc", records=10, encoded_bytes=1000, committed_at_ms=5)
@@ -50,7 +50,7 @@ def test_a_marker_of_a_newer_version_is_refused() -> None:
 def test_an_older_marker_means_not_written_and_the_same_one_means_written(
     found: CommitMarker | None, finding: MarkerFinding
 ) -> None:
-    assert judge(found, OURS) is finding
+    assert judge_marker(found, OURS) is finding
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_marker_that_allows_neither_writing_nor_skipping_is_an_error(
     found: CommitMarker, condition: str, hint: str
 ) -> None:
     with pytest.raises(CheckpointError) as caught:
-        judge(found, OURS)
+        judge_marker(found, OURS)
     text = str(caught.value)
     assert text.startswith(f"[{condition}] ")
     assert "Nothing was written." in text

@@ -14,7 +14,7 @@ from pyspark_kafka._client.client.transactions.owner import TransactionalId
 from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._client.client.waiting.outage import OutageRetry, may_be_outage
 from pyspark_kafka._client.client.waiting.stalls import contact_of, outage_s_here
-from pyspark_kafka._connector.sink.commit_marker import MarkerFinding, judge
+from pyspark_kafka._connector.sink.commit_marker import MarkerFinding, judge_marker
 from pyspark_kafka._connector.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka._connector.sink.driver.marker_reader import MarkerReader
 from pyspark_kafka.errors import ConnectorError, DeliveryError
@@ -111,7 +111,7 @@ class Publisher:
         self._id.fence()
         found = self._markers.read(ours.sink_id)
         if found is not None and found.query_id != ours.query_id:
-            judge(found, ours)
+            judge_marker(found, ours)
 
     def publish(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> MarkerFinding:
         """Make a micro-batch visible, unless it is already.
@@ -128,7 +128,7 @@ class Publisher:
         """
 
         def look() -> MarkerFinding:
-            return judge(self._markers.read(ours.sink_id), ours)
+            return judge_marker(self._markers.read(ours.sink_id), ours)
 
         def attempt() -> MarkerFinding:
             self._topic.ensure()
@@ -262,7 +262,7 @@ class Publisher:
         if offset is None:
             return MarkerFinding.NOT_COMMITTED
         query_id = ours.query_id if key == _JOBS_KEY else None
-        return judge(self._markers.read_since(key, query_id, offset), ours)
+        return judge_marker(self._markers.read_since(key, query_id, offset), ours)
 
     def _check_time(self, began: float, cause: ConnectorError) -> None:
         elapsed_ms = (time.monotonic() - began) * 1000

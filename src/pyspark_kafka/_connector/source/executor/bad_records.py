@@ -126,11 +126,11 @@ class BadRecords:
                 self._unlogged += len(bad)
                 self._note(self._unlogged_first, topic_partition, bad, offset_of)
         if self.records >= _MIN_JUDGED:
-            self.judge()
+            self.judge_ratio()
         if self._unlogged and self._clock() >= self._logged_at + _LOG_EVERY_S:
             self.log()
 
-    def judge(self) -> None:
+    def judge_ratio(self) -> None:
         """Raise if too many records are bad; called at the end, even with few records.
 
         Raises:

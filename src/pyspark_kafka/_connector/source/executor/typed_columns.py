@@ -129,7 +129,7 @@ class TypedBatches:
         Raises:
             RecordError: too many are bad.
         """
-        self.bad_records.judge()
+        self.bad_records.judge_ratio()
 
     def close(self) -> None:
         """Log the dropped records."""

@@ -68,7 +68,7 @@ def lag(
         from pyspark_kafka._ops.cli.common.heartbeat import progress  # noqa: PLC0415
         from pyspark_kafka._ops.cli.common.output import say  # noqa: PLC0415
         from pyspark_kafka._ops.cli.lag.tables import print_report, to_json  # noqa: PLC0415
-        from pyspark_kafka._ops.cli.lag.thresholds import Thresholds, judge  # noqa: PLC0415
+        from pyspark_kafka._ops.cli.lag.thresholds import Thresholds, judge_report  # noqa: PLC0415
         from pyspark_kafka._ops.cli.lag.watch import watch as watch_lag  # noqa: PLC0415
         from pyspark_kafka._ops.operations.lag.api import lag as measure  # noqa: PLC0415
         from pyspark_kafka._ops.operations.lag.compute import wants_rate  # noqa: PLC0415
@@ -96,7 +96,7 @@ def lag(
             with progress("Looking up the logs again, for the rate of writing", quiet_s=0):
                 time.sleep(interval)
                 report = look(report)
-        status, findings = judge(report, Thresholds(max_records, seconds, headroom))
+        status, findings = judge_report(report, Thresholds(max_records, seconds, headroom))
         if as_json:
             print(to_json(report, findings), flush=True)
         else:

@@ -32,7 +32,7 @@ class Thresholds:
     min_headroom_s: float | None = None
 
 
-def judge(report: LagReport, thresholds: Thresholds) -> tuple[ExitStatus, list[str]]:
+def judge_report(report: LagReport, thresholds: Thresholds) -> tuple[ExitStatus, list[str]]:
     """Return the status of a report, and a sentence for each thing that is not as it should be.
 
     What is wrong for certain counts more than what could not be found out.

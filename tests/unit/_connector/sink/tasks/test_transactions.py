@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
-from pyspark_kafka._connector.sink.commit_marker import CommitMarker, judge
+from pyspark_kafka._connector.sink.commit_marker import CommitMarker, judge_marker
 from pyspark_kafka._connector.sink.tasks.transactions import (
     CommitDecision,
     TaskTransaction,
@@ -152,15 +152,15 @@ def test_new_pool_is_named_after_the_takeover() -> None:
 def test_open_decision_and_lost_parts_of_a_marker_are_errors() -> None:
     ours = replace(MARKER, decision=None)
     with pytest.raises(CheckpointError, match=r"\[SINK_COMMIT_OPEN\] Batch 4 of the sink 'sink' is decided, and not"):
-        judge(MARKER, ours)
+        judge_marker(MARKER, ours)
     lost = replace(MARKER, decision=DECIDED.completed([TASK], pool="7.1"))
     with pytest.raises(DeliveryError) as caught:
-        judge(lost, ours)
+        judge_marker(lost, ours)
     assert caught.value.condition == "SINK_COMMIT_INCOMPLETE"
     assert "without 3 of its records" in caught.value.message
     assert "a-1 from 5 to 6, b-0 from 0 to 0" in caught.value.message
     assert "`pyspark-kafka transactions resolve sink`" in caught.value.hint
-    judge(lost, replace(ours, batch_id=5))
+    judge_marker(lost, replace(ours, batch_id=5))
 
 
 def test_forgotten_parts_are_not_reported_as_lost() -> None:
@@ -172,7 +172,7 @@ def test_forgotten_parts_are_not_reported_as_lost() -> None:
         with pytest.raises(
             DeliveryError, match="Whether 4 records of batch 4 of query query are committed is"
         ) as caught:
-            judge(found, replace(MARKER, decision=None))
+            judge_marker(found, replace(MARKER, decision=None))
         assert caught.value.condition == "SINK_COMMIT_INCOMPLETE"
         assert ("committed without 3 of its records" in caught.value.message) is (TASK in noted)
         assert caught.value.hint.startswith("Look whether the records of forgotten transactions are visible.")

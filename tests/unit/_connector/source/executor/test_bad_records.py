@@ -68,11 +68,11 @@ def test_hint_names_the_options_that_the_reason_is_about(reason: Reason) -> None
 def test_a_ratio_that_is_reached_is_allowed(ratio: float, count: int) -> None:
     records = BadRecords("PERMISSIVE", ratio, FORMATS)
     take(records, 10, bad(*range(count)))
-    records.judge()
+    records.judge_ratio()
 
 
-def test_empty_read_does_not_exceed_the_ratio() -> None:
-    BadRecords("PERMISSIVE", 0.0, FORMATS).judge()
+def test_a_read_of_nothing_is_good() -> None:
+    BadRecords("PERMISSIVE", 0.0, FORMATS).judge_ratio()
 
 
 def test_records_that_are_left_out_are_logged_once_for_a_task(caplog: pytest.LogCaptureFixture) -> None:

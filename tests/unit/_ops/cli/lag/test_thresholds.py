@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pyspark_kafka._ops.cli.common.outcome import ExitStatus
-from pyspark_kafka._ops.cli.lag.thresholds import Thresholds, judge
+from pyspark_kafka._ops.cli.lag.thresholds import Thresholds, judge_report
 from pyspark_kafka._ops.operations.lag.values import LagReport, LagState, PartitionLag
 
 BEHIND = PartitionLag("t", 0, LagState.KNOWN, 0, 0, 100, 100, 0, seconds_behind=60.0, headroom_s=3_600.0)
@@ -16,7 +16,7 @@ LOST = PartitionLag("t", 2, LagState.LOST, 0, 5, 100, 95, 5)
 
 
 def status(thresholds: Thresholds, *partitions: PartitionLag) -> ExitStatus:
-    return judge(LagReport("g", 0, None, partitions), thresholds)[0]
+    return judge_report(LagReport("g", 0, None, partitions), thresholds)[0]
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_finding_counts_more_than_what_is_not_known() -> None:
 
 @pytest.mark.parametrize("state", [LagState.LOST, LagState.GONE, LagState.RECREATED, LagState.BEYOND_END])
 def test_fault_is_a_finding_without_any_threshold(state: LagState) -> None:
-    found, (sentence,) = judge(LagReport("g", 0, None, (PartitionLag("t", 4, state),)), Thresholds())
+    found, (sentence,) = judge_report(LagReport("g", 0, None, (PartitionLag("t", 4, state),)), Thresholds())
     assert found is ExitStatus.FINDING
     assert sentence == f"The position is of no use, or records are lost: t-4 ({state.value})."
 
 
 def test_sentences_name_the_worst_partitions_and_count_the_others() -> None:
     many = [PartitionLag("t", number, LagState.KNOWN, 0, 0, 9, number, 0) for number in range(1, 6)]
-    _, (sentence,) = judge(LagReport("g", 0, None, tuple(many)), Thresholds(max_records=0))
+    _, (sentence,) = judge_report(LagReport("g", 0, None, tuple(many)), Thresholds(max_records=0))
     assert sentence == (
         "More than 0 records are behind: t-5 (5 records behind), t-4 (4 records behind), t-3 (3 records behind) and "
         "2 more."
@@ -72,4 +72,4 @@ def test_sentences_name_the_worst_partitions_and_count_the_others() -> None:
 
 
 def test_fault_is_not_judged_by_figures_as_well() -> None:
-    assert len(judge(LagReport("g", 0, None, (LOST,)), Thresholds(max_records=1, max_seconds=1.0))[1]) == 1
+    assert len(judge_report(LagReport("g", 0, None, (LOST,)), Thresholds(max_records=1, max_seconds=1.0))[1]) == 1

@@ -172,7 +172,7 @@ class ProducerState:
 
     # -- what a response changes
 
-    def judge(self, batch: ProducerBatch, code: int, *, retriable: bool) -> Verdict:
+    def judge_response(self, batch: ProducerBatch, code: int, *, retriable: bool) -> Verdict:
         """Return what a broker's response means for a batch in flight, without changing anything.
 
         Args:

@@ -168,7 +168,7 @@ class Receiver:
         """Pass a batch's error code to the state machine; return FATAL if the producer has failed with it."""
         topic_partition, code = batch.topic_partition, part.code
         kind = error_kind(code)
-        verdict = self._state.judge(batch, code, retriable=kind.retriable)
+        verdict = self._state.judge_response(batch, code, retriable=kind.retriable)
         if verdict is Verdict.DELIVERED:
             # The broker has it from an earlier attempt.
             return verdict

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka._client.client.transactions.open_transaction import Generation
-from pyspark_kafka._connector.sink.commit_marker import CommitMarker, MarkerFinding, incomplete, judge
+from pyspark_kafka._connector.sink.commit_marker import CommitMarker, MarkerFinding, incomplete, judge_marker
 from pyspark_kafka._connector.sink.tasks.transactions import (
     CommitDecision,
     Planning,
@@ -114,7 +114,7 @@ class TaskCommits:
         timeout_ms: after which brokers abort a transaction of the sink's id.
 
     Raises:
-        CheckpointError: by every method: the newest marker does not fit; see `judge`.
+        CheckpointError: by every method: the newest marker does not fit; see `judge_marker`.
         DeliveryError: by every method: another driver has taken over (SINK_TAKEN_OVER), brokers have aborted the
             transaction of a decision (TRANSACTION_TIMED_OUT) or a part of a decided batch (SINK_COMMIT_INCOMPLETE).
 
@@ -137,7 +137,7 @@ class TaskCommits:
         planned = transaction.identity
         found = self._calls.read()
         if found is not None and found.query_id != ours.query_id:
-            judge(found, ours)
+            judge_marker(found, ours)
         decision = None if found is None else found.decision
         if found is not None and decision is not None and not decision.is_complete:
             transaction = self._verify(transaction, ours)
@@ -309,7 +309,7 @@ class TaskCommits:
         if found is not None and found.decision is not None and not found.decision.is_complete:
             # Every planning completes what it finds: somebody has decided since.
             raise self._taken_over(ours, f"it has decided batch {found.batch_id}")
-        return judge(found, ours)
+        return judge_marker(found, ours)
 
     def _check_open(self, planning: Planning, ours: CommitMarker, tasks: Sequence[TaskTransaction]) -> None:
         """Refuse a decision that could not be carried out: nothing is decided yet, and the batch can run again."""

@@ -71,11 +71,11 @@ def test_batch_that_was_damaged_on_its_way_is_sent_again_and_is_certainly_not_in
     add(state, 10)
     (batch,) = send_all(state)
     for attempt in range(1, 5):
-        assert state.judge(batch, CORRUPT, retriable=False) is Verdict.RETRY
+        assert state.judge_response(batch, CORRUPT, retriable=False) is Verdict.RETRY
         state.fail(batch, float(attempt), CORRUPT)
         assert state.counts() == RecordCounts(delivered=1, not_delivered=10)
         assert send_all(state, 10.0 * attempt) == [batch]
-    assert state.judge(batch, CORRUPT, retriable=False) is Verdict.FATAL
+    assert state.judge_response(batch, CORRUPT, retriable=False) is Verdict.FATAL
     state.refuse(batch, CORRUPT)
     assert state.counts() == RecordCounts(delivered=1, not_delivered=10)
 
@@ -85,9 +85,9 @@ def test_damaged_batch_behind_which_another_one_was_taken_is_not_sent_again() ->
     state = confirmed_state()
     add(state, 1, 1)
     first, second = send_all(state)
-    assert state.judge(first, CORRUPT, retriable=False) is Verdict.RETRY
+    assert state.judge_response(first, CORRUPT, retriable=False) is Verdict.RETRY
     state.acknowledge(second)
-    assert state.judge(first, CORRUPT, retriable=False) is Verdict.FATAL
+    assert state.judge_response(first, CORRUPT, retriable=False) is Verdict.FATAL
 
 
 def test_damaged_batch_without_sequences_is_sent_again_behind_others() -> None:
@@ -95,7 +95,7 @@ def test_damaged_batch_without_sequences_is_sent_again_behind_others() -> None:
     add(state, 1, 1)
     first, second = send_all(state)
     state.acknowledge(second)
-    assert state.judge(first, CORRUPT, retriable=False) is Verdict.RETRY
+    assert state.judge_response(first, CORRUPT, retriable=False) is Verdict.RETRY
 
 
 def test_sequence_continues_with_zero_after_the_highest() -> None:
@@ -188,24 +188,24 @@ def test_duplicate_sequence_number_is_a_success(code: int) -> None:
     state = confirmed_state()
     add(state, 1)
     (batch,) = send_all(state)
-    assert state.judge(batch, code, retriable=False) is Verdict.DELIVERED
+    assert state.judge_response(batch, code, retriable=False) is Verdict.DELIVERED
 
 
 def test_out_of_order_is_fatal_for_the_oldest_batch_and_retried_behind_a_failed_one() -> None:
     state = confirmed_state()
     add(state, 1, 1)
     first, second = send_all(state)
-    assert state.judge(first, OUT_OF_ORDER, retriable=False) is Verdict.FATAL
+    assert state.judge_response(first, OUT_OF_ORDER, retriable=False) is Verdict.FATAL
     state.fail(first, 0.0, NOT_ENOUGH_REPLICAS)
-    assert state.judge(second, OUT_OF_ORDER, retriable=False) is Verdict.RETRY
+    assert state.judge_response(second, OUT_OF_ORDER, retriable=False) is Verdict.RETRY
 
 
 def test_other_codes_are_judged_by_the_table() -> None:
     state = confirmed_state()
     add(state, 1)
     (batch,) = send_all(state)
-    assert state.judge(batch, NOT_LEADER, retriable=True) is Verdict.RETRY
-    assert state.judge(batch, 87, retriable=False) is Verdict.FATAL
+    assert state.judge_response(batch, NOT_LEADER, retriable=True) is Verdict.RETRY
+    assert state.judge_response(batch, 87, retriable=False) is Verdict.FATAL
 
 
 def test_counts_tell_delivered_and_not_delivered_and_unknown_apart() -> None:
@@ -359,7 +359,7 @@ class World:
         return 0
 
     def take(self, batch: ProducerBatch, code: int) -> None:
-        verdict = self.state.judge(batch, code, retriable=code in (NOT_ENOUGH_REPLICAS, TIMED_OUT))
+        verdict = self.state.judge_response(batch, code, retriable=code in (NOT_ENOUGH_REPLICAS, TIMED_OUT))
         assert verdict is not Verdict.FATAL, f"code {code} for sequence {batch.base_sequence}"
         if verdict is Verdict.DELIVERED:
             self.state.acknowledge(batch)
