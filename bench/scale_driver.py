@@ -236,7 +236,7 @@ def _answers(message: Any, lanes: Sequence[int], shown: Mapping[int, str], each:
     epoch, gathered = message.epoch, list[Reports]()
     reports = TaskReports(len(lanes), gathered.append)
     for lane in lanes:
-        reports.add(_report(lane, epoch, shown, each))
+        reports.add_lane_report(_report(lane, epoch, shown, each))
     moved = [] if message.last else [encode(Moved(lane, epoch + 1)) for lane in lanes]
     return [*map(encode, gathered), *moved]
 
@@ -258,6 +258,6 @@ def _figures(lane: int, each: int) -> str:
     made = LaneMetrics(at_ms=time.time() * 1000)
     made.latest = (_position(lane, each, 1_000_000),)
     for number in range(_LATENCIES):
-        made.sent.add(1.0 + number * 0.37, 5)
-        made.ages.add(100.0 + number * 3.1, 5)
+        made.sent.add_latency(1.0 + number * 0.37, 5)
+        made.ages.add_latency(100.0 + number * 3.1, 5)
     return made.to_text()

@@ -55,7 +55,7 @@ class KeepsTimersInMemory(StepTime):
     def set(self, keys: Sequence[bytes], times_ms: Sequence[int]) -> None:
         self._open[self._states.key_group] = None
         self._timers().first()
-        self._timers().add([timer_of(*each) for each in zip(times_ms, keys, strict=True)])
+        self._timers().add_timers([timer_of(*each) for each in zip(times_ms, keys, strict=True)])
 
 
 class ForgetsTheWatermark(StepTime):

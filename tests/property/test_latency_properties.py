@@ -19,7 +19,7 @@ WEIGHTED = st.lists(st.tuples(LATENCIES, st.integers(1, 1000)), min_size=1, max_
 def histogram_of(latencies: list[tuple[float, int]]) -> LatencyHistogram:
     made = LatencyHistogram()
     for latency, rows in latencies:
-        made.add(latency, rows)
+        made.add_latency(latency, rows)
     return made
 
 
@@ -87,7 +87,7 @@ def test_other_text_is_refused_as_a_value_error(data: object) -> None:
 def test_recent_times_keep_all_rows_in_bounded_space(times: list[tuple[float, int]]) -> None:
     kept = RecentTimes(max_times=16)
     for pair in times:
-        kept.add([pair])
+        kept.add_times([pair])
     found = kept.until(2e6)
     assert found.rows == sum(rows for _, rows in times)
     assert len(kept._pairs) < 16

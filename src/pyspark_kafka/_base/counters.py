@@ -31,7 +31,7 @@ class Counters:
         self._lock = threading.Lock()
         self._values: dict[str, float] = {}
 
-    def add(self, name: str, amount: float = 1) -> None:
+    def add_count(self, name: str, amount: float = 1) -> None:
         """Add to a number; also a negative amount, to a number of this moment."""
         with self._lock:
             self._values[name] = self._values.get(name, 0) + amount

@@ -262,7 +262,7 @@ class SimulatedRead:
         self.options = ConnectionOptions((("simulated", 9092),), **(fast | (connection or {})))
         self.session = FetchSession(cluster, self.fetch, self.options)
         for offset_range in ranges:
-            self.session.ranges.add(offset_range, (topic_ids or {}).get(offset_range.topic_partition.topic))
+            self.session.ranges.add_range(offset_range, (topic_ids or {}).get(offset_range.topic_partition.topic))
         self.pending: dict[int, tuple[float, Any]] = {}
         self.connecting: dict[int, float] = {}
         self.waits: list[float] = []

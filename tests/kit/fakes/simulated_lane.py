@@ -158,7 +158,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
             rows = {name: count + (count % 7 == 3) for name, count in self.rows.items()}
             message = replace(message, offset=LaneCounts(rows).json())
         if isinstance(message, LaneReport):
-            self.reports.add(message)
+            self.reports.add_lane_report(message)
         else:
             self.say(message)
 

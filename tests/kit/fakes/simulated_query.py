@@ -387,5 +387,5 @@ class _Commit:
 
 
 class _NoProgress:
-    def add(self, *_: Any) -> None:
+    def add_progress(self, *_: Any) -> None:
         """Nobody looks."""

@@ -8,16 +8,16 @@ from pyspark_kafka._base.counters import Counters
 
 def test_numbers_are_added_and_copied() -> None:
     made = Counters()
-    made.add(counters.RETRIES)
-    made.add(counters.RETRIES, 2.5)
+    made.add_count(counters.RETRIES)
+    made.add_count(counters.RETRIES, 2.5)
     copy = made.values()
-    made.add(counters.RETRIES)
+    made.add_count(counters.RETRIES)
     assert copy == {counters.RETRIES: 3.5}
     assert made.values() == {counters.RETRIES: 4.5}
 
 
 def test_a_fork_begins_at_zero() -> None:
     made = Counters()
-    made.add(counters.RETRIES)
+    made.add_count(counters.RETRIES)
     made.reset()
     assert made.values() == {}

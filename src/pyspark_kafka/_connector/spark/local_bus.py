@@ -47,7 +47,7 @@ class LocalListenerBus:
         """Return whether anybody listens."""
         return any(get() is not None for get, _ in self._listeners)
 
-    def add(self, listener: StreamingQueryListener, session: object = None, *, weakly: bool = False) -> None:
+    def add_listener(self, listener: StreamingQueryListener, session: object = None, *, weakly: bool = False) -> None:
         """Call a listener from now on.
 
         Args:

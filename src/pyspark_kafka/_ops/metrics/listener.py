@@ -74,7 +74,7 @@ class MetricsListener(StreamingQueryListener):
         self.belong_to(session)
         join_bus(session, self)
         # Spark knows nothing of continuous queries, which run in this process.
-        LOCAL_BUS.add(self, session_key(session), weakly=True)
+        LOCAL_BUS.add_listener(self, session_key(session), weakly=True)
         self._take_in(session)
 
     def _take_in(self, session: SparkSession) -> None:

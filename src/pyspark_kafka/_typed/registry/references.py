@@ -37,7 +37,7 @@ def resolve(
     found: dict[str, NamedSchema] = {}
     size = len(schema.text)
 
-    def add(references: tuple[SchemaPlace, ...], path: tuple[str, ...]) -> None:
+    def add_needed(references: tuple[SchemaPlace, ...], path: tuple[str, ...]) -> None:
         nonlocal size
         for each in references:
             if each.name in path:
@@ -54,8 +54,8 @@ def resolve(
             needed = find(each)
             size += len(needed.text)
             check_size(size, question, where)
-            add(needed.references, (*path, each.name))
+            add_needed(needed.references, (*path, each.name))
             found[each.name] = NamedSchema(each.name, needed.text)
 
-    add(schema.references, ())
+    add_needed(schema.references, ())
     return tuple(found.values())

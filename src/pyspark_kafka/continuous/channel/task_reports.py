@@ -38,7 +38,7 @@ class TaskReports:
         # Of epochs that not every lane has ended: how many have.
         self._ended: dict[int, int] = {}
 
-    def add(self, report: LaneReport) -> None:
+    def add_lane_report(self, report: LaneReport) -> None:
         """Add a report, and send the reports of its epoch if no other is awaited.
 
         Raises:

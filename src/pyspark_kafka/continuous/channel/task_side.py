@@ -113,7 +113,7 @@ class DriverConnection:
             ValueError: it is too long for a message.
         """
         if isinstance(message, LaneReport):
-            self._reports.add(message)
+            self._reports.add_lane_report(message)
             return
         if isinstance(message, Failed):
             # The driver takes nothing after it but what is to be aborted.

@@ -42,7 +42,7 @@ class LatencyHistogram:
         self.rows = 0
         self.greatest_ms = 0.0
 
-    def add(self, latency_ms: float, rows: int = 1) -> None:
+    def add_latency(self, latency_ms: float, rows: int = 1) -> None:
         """Count rows of one latency; a negative one, of clocks that differ, counts as 0."""
         bucket = bisect_right(_BOUNDS, latency_ms)
         self._counts[bucket] = self._counts.get(bucket, 0) + rows
@@ -138,7 +138,7 @@ class RecentTimes:
         self._max_times = max_times
         self._pairs: list[tuple[float, int]] = []
 
-    def add(self, pairs: Sequence[tuple[float, int]]) -> None:
+    def add_times(self, pairs: Sequence[tuple[float, int]]) -> None:
         """Add moments, each with its rows."""
         self._pairs += pairs
         if len(self._pairs) >= self._max_times:

@@ -66,7 +66,7 @@ class _Window:
     least_ms: float = math.inf
     most_ms: float = 0.0
 
-    def add(self, needed_ms: float, lasted_ms: float) -> None:
+    def add_epoch(self, needed_ms: float, lasted_ms: float) -> None:
         self.epochs += 1
         self.lasted_ms += lasted_ms
         self.least_ms, self.most_ms = min(self.least_ms, needed_ms), max(self.most_ms, needed_ms)
@@ -97,14 +97,14 @@ class _Need:
     def take_epoch(self, needed_ms: float, lasted_ms: float, *, is_whole: bool) -> None:
         if needed_ms > self.interval_ms:
             self._calm = _Window()
-            self._slow.add(needed_ms, lasted_ms)
+            self._slow.add_epoch(needed_ms, lasted_ms)
             if self._slow.covers(*self._enough):
                 self._set(self._slow.least_ms)
             return
         self._slow = _Window()
         if not is_whole:
             return
-        self._calm.add(needed_ms, lasted_ms)
+        self._calm.add_epoch(needed_ms, lasted_ms)
         if self._calm.covers(_CALM, _CALM_MS):
             wanted = self._calm.most_ms * _HEADROOM
             if wanted <= self._asked_ms or wanted < self.interval_ms * _SHORTER:

@@ -83,7 +83,7 @@ class ContinuousQueryManager:
         Args:
             listener: as `spark.streams.addListener` takes it.
         """
-        self._bus.add(listener)
+        self._bus.add_listener(listener)
 
     def removeListener(self, listener: StreamingQueryListener) -> None:
         """Remove a listener. Blocks until it has the pending events, at most 60 s."""

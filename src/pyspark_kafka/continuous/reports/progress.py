@@ -82,7 +82,7 @@ class ProgressLog:
             self._said_at = monotonic_s
             self._events.idle()
 
-    def add(
+    def add_progress(
         self,
         epoch: int,
         reports: Sequence[LaneReport],

@@ -174,7 +174,7 @@ class EpochCommits:
         self.states.committed(action.epoch, state)
         stream.commit(end)
         steps.ended("commitOffsets")
-        self._progress.add(
+        self._progress.add_progress(
             action.epoch, action.reports, (self.start, end), steps.durations_ms, (time.time(), time.monotonic())
         )
         self.start, self._end = end.json(), end

@@ -92,7 +92,7 @@ class StepTime:
         # Otherwise a function that sets the timer again that it got would never end.
         self._held.update(timer for timer in timers if last is not None and timer <= last)
         self._open[self._states.key_group] = None
-        self._timers().add(timer for timer in timers if timer not in self._held)
+        self._timers().add_timers(timer for timer in timers if timer not in self._held)
 
     def delete(self, keys: Sequence[bytes], times_ms: Sequence[int]) -> None:
         """Delete timers. Timers that nobody has set are not an error."""
@@ -198,7 +198,7 @@ class StepTime:
                 if end is None or timer is None or timer >= end:
                     self._left.pop(0)
             finally:
-                near.add(self._held)
+                near.add_timers(self._held)
                 self._expired, self._held = None, set()
             if is_long:
                 return

@@ -54,7 +54,7 @@ class NearTimers:
         # Timers from here on are in the store only; None if all are in memory.
         self._end: bytes | None = b""
 
-    def add(self, timers: Iterable[bytes]) -> None:
+    def add_timers(self, timers: Iterable[bytes]) -> None:
         """Record timers that are in the store now."""
         for timer in timers:
             if (self._end is None or timer < self._end) and timer not in self._timers:

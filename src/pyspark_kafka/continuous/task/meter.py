@@ -51,7 +51,7 @@ class LaneMeter:
         """Record that the sink has all rows of the batch."""
         now = self._clock() * 1000
         self._sent.add_until(now, self._shares)
-        self._times.add(self._shares)
+        self._times.add_times(self._shares)
         self._shares = []
 
     def end_epoch(self) -> str:

@@ -132,7 +132,7 @@ def test_ranges_are_added_paused_and_removed_between_polls(cluster: TcpCluster) 
 
     with cluster.client() as client, fetcher_of(client, T0) as fetcher:
         assert asked_next() == {0}
-        fetcher.add(OffsetRange(T1, 0, NO_END), str(cluster.topic_ids["t"]))
+        fetcher.add_range(OffsetRange(T1, 0, NO_END), str(cluster.topic_ids["t"]))
         assert asked_next() == {0, 1}
         fetcher.pause(T0)
         assert asked_next() == {1}

@@ -74,7 +74,7 @@ def progress(number: int) -> QueryProgressEvent:
 
 def test_listener_gets_each_kind_of_event_in_order() -> None:
     bus, notes = LocalListenerBus(), Notes()
-    bus.add(notes)
+    bus.add_listener(notes)
     bus.call(started("orders"))
     assert notes.heard == ["started orders"]
     assert notes.threads == {threading.current_thread().name}
@@ -89,8 +89,8 @@ def test_listener_gets_each_kind_of_event_in_order() -> None:
 
 def test_listener_of_a_session_hears_of_its_queries_only() -> None:
     bus, ours, everyone = LocalListenerBus(), Notes(), Notes()
-    bus.add(ours, "ours")
-    bus.add(everyone)
+    bus.add_listener(ours, "ours")
+    bus.add_listener(everyone)
     bus.post(progress(1), "theirs")
     bus.post(progress(2), "ours")
     for each in (ours, everyone):
@@ -108,8 +108,8 @@ def test_listener_that_raises_is_logged_and_the_others_hear(caplog: pytest.LogCa
             raise RuntimeError("boom")
 
     bus, broken, notes = LocalListenerBus(), Broken(), Notes()
-    bus.add(broken)
-    bus.add(notes)
+    bus.add_listener(broken)
+    bus.add_listener(notes)
     bus.call(started(None))
     bus.post(progress(1))
     bus.post(progress(2))
@@ -129,8 +129,8 @@ def test_listener_that_exits_is_logged_and_the_others_hear(caplog: pytest.LogCap
             sys.exit("enough")
 
     bus, exiting, notes = LocalListenerBus(), Exiting(), Notes()
-    bus.add(exiting)
-    bus.add(notes)
+    bus.add_listener(exiting)
+    bus.add_listener(notes)
     bus.post(progress(1))
     bus.post(progress(2))
     assert notes.wait_for(2) == ["progress 1", "progress 2"]
@@ -151,8 +151,8 @@ def test_bus_starts_its_thread_for_the_next_listener_after_it_could_not_be_start
     with monkeypatch.context() as full:
         full.setattr(threading, "Thread", ThreadOverTheLimit)
         with pytest.raises(RuntimeError, match="can't start new thread"):
-            bus.add(refused)
-    bus.add(notes)
+            bus.add_listener(refused)
+    bus.add_listener(notes)
     bus.post(IDLE)
     bus.remove(notes, 30)
     assert (refused.heard, notes.heard) == ([], ["idle now"])
@@ -170,7 +170,7 @@ def test_removal_waits_for_what_is_pending_and_nothing_comes_after_it() -> None:
             super().onQueryProgress(event)
 
     bus, slow = LocalListenerBus(), Slow()
-    bus.add(slow)
+    bus.add_listener(slow)
     for number in range(3):
         bus.post(progress(number))
     assert slow.in_call.wait(PATIENCE_S)
@@ -180,7 +180,7 @@ def test_removal_waits_for_what_is_pending_and_nothing_comes_after_it() -> None:
     assert slow.wait_for(1) == ["progress 0"]
     again = Slow()
     again.gate.set()
-    bus.add(again)
+    bus.add_listener(again)
     for number in range(3):
         bus.post(progress(number))
     bus.remove(again)
@@ -198,7 +198,7 @@ def test_listener_can_remove_itself() -> None:
             super().onQueryProgress(event)
 
     bus, once = LocalListenerBus(), Once()
-    bus.add(once)
+    bus.add_listener(once)
     bus.post(progress(1))
     bus.post(progress(2))
     assert once.wait_for(1) == ["progress 1"]
@@ -208,14 +208,14 @@ def test_listener_can_remove_itself() -> None:
 def test_thread_of_the_bus_lives_while_there_are_listeners() -> None:
     bus, notes = LocalListenerBus(), Notes()
     bus.post(IDLE)
-    bus.add(notes)
+    bus.add_listener(notes)
     thread: Any = bus._thread
     assert thread.daemon
     bus.remove(notes)
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert not bus.has_listeners
-    bus.add(notes)
+    bus.add_listener(notes)
     bus.post(IDLE)
     assert notes.wait_for(1) == ["idle now"]
     bus.remove(notes)
@@ -223,8 +223,8 @@ def test_thread_of_the_bus_lives_while_there_are_listeners() -> None:
 
 def test_listener_that_is_added_weakly_is_called_until_nobody_has_it() -> None:
     bus, kept, dropped = LocalListenerBus(), Notes(), Notes()
-    bus.add(kept, weakly=True)
-    bus.add(dropped, weakly=True)
+    bus.add_listener(kept, weakly=True)
+    bus.add_listener(dropped, weakly=True)
     bus.post(progress(1))
     for each in (kept, dropped):
         assert each.wait_for(1) == ["progress 1"]
@@ -242,7 +242,7 @@ def test_listener_that_is_added_weakly_is_called_until_nobody_has_it() -> None:
 
 def test_listener_is_held_unless_it_is_added_weakly() -> None:
     bus, notes = LocalListenerBus(), Notes()
-    bus.add(notes)
+    bus.add_listener(notes)
     held = weakref.ref(notes)
     del notes
     collect_quietly()
@@ -254,7 +254,7 @@ def test_listener_is_held_unless_it_is_added_weakly() -> None:
 
 def test_thread_of_the_bus_ends_when_its_last_listener_is_gone() -> None:
     bus, notes = LocalListenerBus(), Notes()
-    bus.add(notes, weakly=True)
+    bus.add_listener(notes, weakly=True)
     thread: Any = bus._thread
     del notes
     collect_quietly()
@@ -276,7 +276,7 @@ def test_slow_listener_loses_the_oldest_events(
             assert gate.wait(PATIENCE_S)
 
     bus, slow = LocalListenerBus(), Slow()
-    bus.add(slow)
+    bus.add_listener(slow)
     bus.post(IDLE)
     assert called.wait(PATIENCE_S)
     with caplog.at_level(logging.WARNING):

@@ -16,7 +16,7 @@ from pyspark_kafka.continuous.epochs.messages import Reports
 def of(lane: int, epoch: int, position: str = "{}", *, rows: int = 0) -> LaneReport:
     metrics = LaneMetrics((f"latest of {lane}",))
     if rows:
-        metrics.sent.add(5.0, rows)
+        metrics.sent.add_latency(5.0, rows)
     return LaneReport(lane, epoch, position, "{}", rows, rows, metrics.to_text() if rows else "")
 
 
@@ -24,9 +24,9 @@ def test_reports_of_an_epoch_leave_together_with_the_metrics_of_all_lanes() -> N
     sent = list[Reports]()
     reports = TaskReports(3, sent.append)
     for lane in (2, 0):
-        reports.add(of(lane, 7, rows=lane + 1))
+        reports.add_lane_report(of(lane, 7, rows=lane + 1))
     assert not sent
-    reports.add(of(1, 7))
+    reports.add_lane_report(of(1, 7))
     (message,) = sent
     assert [report.lane for report in message.reports] == [2, 0, 1]
     assert [bool(report.metrics) for report in message.reports] == [True, False, False]
@@ -38,7 +38,7 @@ def test_report_of_a_task_with_one_lane_leaves_at_once() -> None:
     sent = list[Reports]()
     reports = TaskReports(1, sent.append)
     for epoch in (4, 5):
-        reports.add(of(0, epoch, rows=1))
+        reports.add_lane_report(of(0, epoch, rows=1))
     assert sent == [Reports((of(0, 4, rows=1),)), Reports((of(0, 5, rows=1),))]
 
 
@@ -47,7 +47,7 @@ def test_slow_lane_does_not_hide_the_others_for_longer_than_to_the_next_flush() 
     reports = TaskReports(3, sent.append)
     for epoch in (4, 5):
         for lane in (0, 1):
-            reports.add(of(lane, epoch))
+            reports.add_lane_report(of(lane, epoch))
     reports.flush()
     reports.flush()
     assert [[(each.lane, each.epoch) for each in message.reports] for message in sent] == [
@@ -55,7 +55,7 @@ def test_slow_lane_does_not_hide_the_others_for_longer_than_to_the_next_flush() 
         [(0, 5), (1, 5)],
     ]
     for epoch in (4, 5):
-        reports.add(of(2, epoch))
+        reports.add_lane_report(of(2, epoch))
     assert sent[2:] == [Reports((of(2, 4),)), Reports((of(2, 5),))]
     assert not reports._waiting
     assert not reports._ended
@@ -66,7 +66,7 @@ def test_long_reports_leave_in_several_messages(monkeypatch: pytest.MonkeyPatch)
     sent = list[Reports]()
     reports = TaskReports(4, sent.append)
     for lane, length in enumerate((60, 10, 60, 500)):
-        reports.add(of(lane, 7, "p" * length))
+        reports.add_lane_report(of(lane, 7, "p" * length))
     assert [[each.lane for each in message.reports] for message in sent] == [[0, 1], [2], [3]]
     assert not reports._waiting
     assert not reports._ended
@@ -81,9 +81,9 @@ def test_report_that_is_too_long_fails_its_own_lane_after_those_before_it() -> N
         sent.append(message)
 
     reports = TaskReports(3, send)
-    reports.add(of(0, 7))
+    reports.add_lane_report(of(0, 7))
     with pytest.raises(ValueError, match="too long"):
-        reports.add(of(1, 7, "p" * 3_000_000))
+        reports.add_lane_report(of(1, 7, "p" * 3_000_000))
     assert sent == [Reports((of(0, 7),))]
 
 
@@ -96,7 +96,7 @@ def test_reports_of_a_lane_arrive_once_and_in_order_whatever_the_others_do(seed:
     at = [0] * lanes
     while min(at) < 6:
         lane = rng.choice([lane for lane in range(lanes) if at[lane] < 6])
-        reports.add(of(lane, at[lane]))
+        reports.add_lane_report(of(lane, at[lane]))
         at[lane] += 1
         if rng.random() < 0.1:
             reports.flush()

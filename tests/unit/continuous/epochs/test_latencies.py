@@ -11,9 +11,9 @@ from pyspark_kafka.continuous.epochs.latencies import LaneMetrics, LatencyHistog
 
 def test_summary_names_percentiles_and_the_greatest_as_measured() -> None:
     histogram = LatencyHistogram()
-    histogram.add(3.0, rows=98)
-    histogram.add(40.0)
-    histogram.add(1234.56)
+    histogram.add_latency(3.0, rows=98)
+    histogram.add_latency(40.0)
+    histogram.add_latency(1234.56)
     summary = histogram.summary()
     assert summary == {"p50": pytest.approx(3, rel=0.05), "p99": pytest.approx(40, rel=0.05), "max": 1235}
 
@@ -25,15 +25,15 @@ def test_histogram_without_rows_has_no_summary() -> None:
 
 def test_latency_of_clocks_that_differ_counts_as_none() -> None:
     histogram = LatencyHistogram()
-    histogram.add(-500.0)
+    histogram.add_latency(-500.0)
     assert histogram.summary() == {"p50": 0, "p99": 0, "max": 0}
 
 
 def test_metrics_of_every_bucket_take_a_few_kilobytes() -> None:
     metrics = LaneMetrics(('{"t":{"0":1}}',))
     for number in range(2_000):
-        metrics.sent.add(0.01 * 1.03**number, 1_000_000)
-        metrics.ages.add(0.01 * 1.03**number, 1_000_000)
+        metrics.sent.add_latency(0.01 * 1.03**number, 1_000_000)
+        metrics.ages.add_latency(0.01 * 1.03**number, 1_000_000)
     assert len(metrics.to_text()) < 8_000
 
 
@@ -66,15 +66,15 @@ def test_malformed_metrics_text_is_refused(text: str) -> None:
 
 def test_figures_are_plain_json() -> None:
     metrics = LaneMetrics()
-    metrics.sent.add(5.0, 2)
+    metrics.sent.add_latency(5.0, 2)
     assert json.loads(metrics.to_text()) == [[], [5.0, 42, 2], [0.0], 0.0, 1]
 
 
 def test_merged_figures_are_those_of_both_lanes_when_the_later_one_ended() -> None:
     first, second = LaneMetrics(("a",), at_ms=1_000.0), LaneMetrics(("b",), at_ms=3_000.0, since_record=False)
     for metrics in (first, second):
-        metrics.sent.add(5.0, 2)
-        metrics.ages.add(100.0, 2)
+        metrics.sent.add_latency(5.0, 2)
+        metrics.ages.add_latency(100.0, 2)
     for one, other in ((first, second), (second, first)):
         merged = LaneMetrics.from_text(one.to_text())
         merged.merge(LaneMetrics.from_text(other.to_text()))
@@ -88,6 +88,6 @@ def test_merged_figures_are_those_of_both_lanes_when_the_later_one_ended() -> No
 def test_recent_times_that_are_many_become_fewer_with_the_same_mean() -> None:
     times = RecentTimes(max_times=4)
     for moment in (100.0, 0.0, 10.0, 110.0):
-        times.add([(moment, 1)])
+        times.add_times([(moment, 1)])
     assert sorted(times._pairs) == [(5.0, 2), (105.0, 2)]
     assert times.until(105.0).greatest_ms == 100.0

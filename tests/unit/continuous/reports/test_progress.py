@@ -52,8 +52,8 @@ def report(
 ) -> LaneReport:
     figures = LaneMetrics(() if latest is None else (latest,), at_ms=1_000_000.0, since_record=since_record)
     if latency is not None:
-        figures.sent.add(latency, read)
-        figures.ages.add(latency + 100, read)
+        figures.sent.add_latency(latency, read)
+        figures.ages.add_latency(latency + 100, read)
     return LaneReport(lane, 7, "{}", "{}", read, read * 2, figures.to_text())
 
 
@@ -61,7 +61,7 @@ def add(
     log: ProgressLog, *reports: LaneReport, seconds: float = 10.0, epoch: int = 7, clock_s: float = 1_000.4
 ) -> None:
     end = KafkaSourceOffset.from_json('{"t":{"0":50,"1":60}}')
-    log.add(epoch, reports, ('{"t":{"0":1}}', end), {"triggerExecution": 5}, (clock_s, seconds))
+    log.add_progress(epoch, reports, ('{"t":{"0":1}}', end), {"triggerExecution": 5}, (clock_s, seconds))
 
 
 def test_report_has_every_field_of_sparks() -> None:

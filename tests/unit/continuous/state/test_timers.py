@@ -42,7 +42,7 @@ class Store:
     def add(self, *times: int, key: bytes = b"k") -> None:
         timers = [timer_of(each, key) for each in times]
         self.timers.update(timers)
-        self.near.add(timers)
+        self.near.add_timers(timers)
 
     def remove(self, *times: int, key: bytes = b"k") -> None:
         timers = [timer_of(each, key) for each in times]

@@ -74,7 +74,7 @@ class ClientPool:
             self._count(-1)
 
     def _count(self, lent: int) -> None:
-        COUNTERS.add(CLIENTS_LENT, lent)
+        COUNTERS.add_count(CLIENTS_LENT, lent)
         COUNTERS.set(CLIENTS_IDLE, len(self._idle))
 
     def learned_servers(self, options: ConnectionOptions) -> tuple[tuple[str, int], ...]:

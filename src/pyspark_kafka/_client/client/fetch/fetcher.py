@@ -131,7 +131,7 @@ class Fetcher:
         planned = topic_ids or {}
         for offset_range in offset_ranges:
             topic_id = planned.get(offset_range.topic_partition.topic)
-            self._ranges.add(offset_range, None if topic_id is None else UUID(topic_id))
+            self._ranges.add_range(offset_range, None if topic_id is None else UUID(topic_id))
         self._lanes = FetchLanes(client)
         self._timeout = ProgressTimeout(client.options, fetch, self._session, clock, sleep)
         # A broker may wait for records for max_wait_ms before it has to respond.
@@ -210,7 +210,7 @@ class Fetcher:
         """
         self._ranges.resume(topic_partition, offset)
 
-    def add(self, offset_range: OffsetRange, topic_id: str | None = None) -> None:
+    def add_range(self, offset_range: OffsetRange, topic_id: str | None = None) -> None:
         """Read another range from now on.
 
         Args:
@@ -220,7 +220,7 @@ class Fetcher:
         Raises:
             ValueError: another range of the partition is read.
         """
-        self._ranges.add(offset_range, None if topic_id is None else UUID(topic_id))
+        self._ranges.add_range(offset_range, None if topic_id is None else UUID(topic_id))
 
     def remove(self, topic_partition: TopicPartition) -> int:
         """Read a range no more; return the position behind what was returned of it.

@@ -103,7 +103,7 @@ class ProducerPool:
                 self._count(0)
 
     def _count(self, lent: int) -> None:
-        COUNTERS.add(PRODUCERS_LENT, lent)
+        COUNTERS.add_count(PRODUCERS_LENT, lent)
         COUNTERS.set(PRODUCERS_IDLE, len(self._idle))
 
     def clear(self) -> None:

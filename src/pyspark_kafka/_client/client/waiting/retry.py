@@ -157,7 +157,7 @@ class Backoff:
     def next_s(self) -> float:
         """Return the next wait, and count it."""
         self.attempts += 1
-        COUNTERS.add(RETRIES)
+        COUNTERS.add_count(RETRIES)
         return self.wait_s(self.attempts - 1)
 
     def reset(self) -> None:

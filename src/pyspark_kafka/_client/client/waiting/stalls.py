@@ -314,8 +314,8 @@ class StallMonitor:
                     stall.warn()
                 if stall.warned_at is not None:
                     active += 1
-                    self._counters.add(OUTAGES, begun)
-                    self._counters.add(OUTAGE_SECONDS, stall.waited_s if begun else since)
+                    self._counters.add_count(OUTAGES, begun)
+                    self._counters.add_count(OUTAGE_SECONDS, stall.waited_s if begun else since)
         self._looked_at = now
         self._counters.set(OUTAGES_ACTIVE, active)
 

@@ -53,7 +53,7 @@ class KafkaDataWriter(DataWriter):
         if not self._is_flushed:
             # Spark may have taken long to make the rows: responses are there, and small batches can follow.
             self._producer.poll()
-        for encoded in self._encoder.add(batch):
+        for encoded in self._encoder.gather_rows(batch):
             self._producer.send(encoded)
 
     def flushNow(self) -> None:

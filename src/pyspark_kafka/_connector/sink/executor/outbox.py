@@ -162,8 +162,8 @@ class KafkaOutboxWriter(DataWriter):
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows; they are encoded when enough are gathered."""
-        self._keep(self._encoder.add(batch))
+        """Take rows; they are encoded when enough are gathered."""
+        self._keep(self._encoder.gather_rows(batch))
 
     def commit(self) -> PreparedMessage:
         """Encode what is left, and return everything for the driver."""

@@ -99,7 +99,7 @@ class RecordBatchEncoder:
         self.records = 0
         self.encoded_bytes = 0
 
-    def add(self, batch: pa.RecordBatch) -> Iterable[EncodedBatch]:
+    def gather_rows(self, batch: pa.RecordBatch) -> Iterable[EncodedBatch]:
         """Add rows; return the complete record batches.
 
         Raises:
@@ -109,10 +109,10 @@ class RecordBatchEncoder:
         if not batch.num_rows:
             return ()
         if self._typed is not None:
-            return self._add_typed(self._typed.encode(batch))
+            return self._gather_typed(self._typed.encode(batch))
         return self.finish() if self._gather(batch) else ()
 
-    def _add_typed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[EncodedBatch]:
+    def _gather_typed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[EncodedBatch]:
         for rows in batches:
             if self._gather(rows):
                 yield from self.finish()
@@ -137,7 +137,7 @@ class RecordBatchEncoder:
         return self._weighed_bytes >= self._gather_limit
 
     def finish(self) -> Iterable[EncodedBatch]:
-        """Return the record batches of remaining rows, each encoded when it is taken; see `add`."""
+        """Return the record batches of the rows that are left, each encoded when it is taken; see `gather_rows`."""
         if not self._gathered:
             return ()
         rows = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)

@@ -102,7 +102,7 @@ class KafkaTaskTransactionWriter(DataWriter):
         """Add rows; they are sent when enough are gathered, or at `commit`."""
         if self._producer is not None:
             self._producer.poll(everything=False)
-        self._send(self._encoder.add(batch))
+        self._send(self._encoder.gather_rows(batch))
 
     def commit(self) -> TaskTransactionMessage:
         """Send what is left and wait for every acknowledgement; the transaction stays open."""

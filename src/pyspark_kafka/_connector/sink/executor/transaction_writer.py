@@ -108,7 +108,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; they are sent when enough are gathered, at `flushNow`, or at the end of the epoch."""
         with self._asking():
-            self._send(self._encoder.add(batch))
+            self._send(self._encoder.gather_rows(batch))
 
     def flushNow(self) -> None:
         """Send the gathered rows."""

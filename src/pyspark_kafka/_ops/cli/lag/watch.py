@@ -38,7 +38,7 @@ class History:
         self._every = every
         self.values: dict[str, deque[float]] = {}
 
-    def add(self, report: LagReport) -> None:
+    def add_lag_report(self, report: LagReport) -> None:
         """Record one more measurement; rows that are gone are forgotten."""
         by_partition = self._every or len(report) <= FEW_PARTITIONS
         rows: Sequence[PartitionLag | TopicLag] = report.partitions if by_partition else report.topics()
@@ -76,7 +76,7 @@ def watch(
     """
     report = look(None)
     history = History(every=every)
-    history.add(report)
+    history.add_lag_report(report)
     if not console.is_terminal:
         while True:
             print_report(console, report, every=every, max_rows=None)
@@ -90,7 +90,7 @@ def watch(
             failure = ""
             try:
                 report = look(report)
-                history.add(report)
+                history.add_lag_report(report)
             except ConnectorError as error:
                 failure = str(error)
             live.update(_drawn(console, report, history, every, failure), refresh=True)

@@ -108,13 +108,13 @@ class TailReader:
         self._fetcher.close()
         self._assemblers.close()
 
-    def add(self, offset_range: OffsetRange) -> None:
+    def add_range(self, offset_range: OffsetRange) -> None:
         """Read another range from now on; it replaces a former range of the same partition."""
         where = offset_range.topic_partition
         if where in self._ranges:
             self._fetcher.remove(where)
         self._ranges[where] = offset_range
-        self._fetcher.add(offset_range, self._topic_ids.get(where.topic))
+        self._fetcher.add_range(offset_range, self._topic_ids.get(where.topic))
 
     def know_topic(self, topic: str, topic_id: str) -> None:
         """Record the id of a topic, for later ranges."""
@@ -160,7 +160,7 @@ class TailReader:
             offset = int(error.parameters["offset"])
             yield from self._decode_before(where, fetched, position, offset)
             yield where, UnreadRecord(offset, error)
-            self.add(OffsetRange(where, offset + 1, offset_range.end_offset))
+            self.add_range(OffsetRange(where, offset + 1, offset_range.end_offset))
 
     def _decode_before(
         self, where: TopicPartition, fetched: FetchedRecords, position: int, offset: int

@@ -309,7 +309,7 @@ class Tail:
             if self._topic_id is not None:
                 reader.know_topic(self._request.topic, self._topic_id)
             for where in sorted(self._known if recreated else self._known - known):
-                reader.add(OffsetRange(where, 0, NO_END))
+                reader.add_range(OffsetRange(where, 0, NO_END))
             told, _ = list_offsets_now(
                 self._client,
                 dict.fromkeys(self._waiting & self._known, Latest()),
@@ -321,7 +321,7 @@ class Tail:
             return
         for where, end in told.items():
             self._waiting.discard(where)
-            reader.add(OffsetRange(where, end, NO_END))
+            reader.add_range(OffsetRange(where, end, NO_END))
 
     def _reader(self, ranges: Sequence[OffsetRange], *, only_positions: bool = False) -> TailReader:
         topic_ids = {} if self._topic_id is None else {self._request.topic: self._topic_id}

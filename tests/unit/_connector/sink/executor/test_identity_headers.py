@@ -80,7 +80,7 @@ def test_rows_without_headers_get_identity_headers_alone() -> None:
 def encoded_headers(encoder: RecordBatchEncoder, batches: list[pa.RecordBatch]) -> dict[str, list[Any]]:
     """Return the headers of each record and its place, by value."""
     found: dict[str, list[Any]] = {}
-    for batches_of in (*(encoder.add(batch) for batch in batches), encoder.finish()):
+    for batches_of in (*(encoder.gather_rows(batch) for batch in batches), encoder.finish()):
         for where, data, _ in batches_of:
             for record in decode(data, start_offset=0).batch.to_pylist():
                 headers = [(header["key"], header["value"]) for header in record["headers"] or ()]
@@ -117,9 +117,9 @@ def test_the_index_counts_the_rows_of_the_task_whatever_topic_and_batch_they_com
 def test_gathered_bytes_include_the_identity_headers_of_short_rows() -> None:
     rows = pa.record_batch({"value": pa.array([b""] * 10_000, pa.binary())})
     plain = RecordBatchEncoder(options(), SinkColumns(value=0), Partitions(1))
-    assert sum(len(list(plain.add(rows))) for _ in range(3)) == 0
+    assert sum(len(list(plain.gather_rows(rows))) for _ in range(3)) == 0
     encoder = RecordBatchEncoder(options(), SinkColumns(value=0), Partitions(1), ORIGIN)
-    assert sum(len(list(encoder.add(rows))) for _ in range(3)) > 0
+    assert sum(len(list(encoder.gather_rows(rows))) for _ in range(3)) > 0
 
 
 def test_identity_headers_are_not_added_without_the_option() -> None:

@@ -67,16 +67,16 @@ def test_watch_ends_if_the_first_look_fails() -> None:
 def test_history_keeps_the_last_looks_of_rows_that_are_there() -> None:
     history = History(every=False)
     for behind in range(30):
-        history.add(report(behind))
+        history.add_lag_report(report(behind))
     assert list(history.values["t-0"]) == list(range(10, 30))
-    history.add(LagReport("g", 0, None, ()))
+    history.add_lag_report(LagReport("g", 0, None, ()))
     assert history.values == {}
 
 
 def test_history_has_no_look_whose_number_is_unknown() -> None:
     history = History(every=False)
     unknown = PartitionLag("t", 0, LagState.UNKNOWN, 0, 0, None, None, 0)
-    history.add(report(5))
-    history.add(LagReport("g", 0, None, (unknown,)))
-    history.add(report(7))
+    history.add_lag_report(report(5))
+    history.add_lag_report(LagReport("g", 0, None, (unknown,)))
+    history.add_lag_report(report(7))
     assert list(history.values["t-0"]) == [5.0, 7.0]

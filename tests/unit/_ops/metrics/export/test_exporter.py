@@ -10,7 +10,7 @@ from pyspark_kafka._ops.metrics.store import MetricsStore
 def test_program_shows_what_it_has_counted_and_zeros() -> None:
     counted = Counters()
     exporter = Exporter(store=MetricsStore(), counted=counted)
-    counted.add(RETRIES, 3)
+    counted.add_count(RETRIES, 3)
     counted.set(OUTAGES_ACTIVE, 1)
     counted.set(CLIENTS_IDLE, 2)
     found = {each.name: each.samples for each in exporter.now()}

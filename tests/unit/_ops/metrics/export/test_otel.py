@@ -67,7 +67,7 @@ def test_each_collection_has_the_figures_of_its_moment(
     store = MetricsStore()
     store.put(batch())
     counted = Counters()
-    counted.add(RETRIES, 7)
+    counted.add_count(RETRIES, 7)
     shown = observe(session, Exporter(store=store, counted=counted), provider)
     assert observe(session, Exporter(store=store, counted=counted), provider) is shown
     first = collected(reader)

@@ -245,7 +245,7 @@ class Brokers:
             until = now + response.throttle_time_ms / 1000
             broker.throttle(until, empty=not any(entry.records for entry in response.partitions))
             self.throttle.note(request.cursors[0].last_address, now, until)
-            COUNTERS.add(THROTTLE_SECONDS, response.throttle_time_ms / 1000)
+            COUNTERS.add_count(THROTTLE_SECONDS, response.throttle_time_ms / 1000)
         return request
 
     def oldest_request_s(self, now: float) -> float:

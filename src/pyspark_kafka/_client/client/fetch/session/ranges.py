@@ -63,7 +63,7 @@ class Ranges:
 
     # What the caller wants
 
-    def add(self, offset_range: OffsetRange, topic_id: UUID | None = None) -> None:
+    def add_range(self, offset_range: OffsetRange, topic_id: UUID | None = None) -> None:
         """Read a range from now on; a ValueError if another range of the partition is read."""
         known = self._cursors.get(offset_range.topic_partition)
         if known is not None and (known.state is not CursorState.DONE or known in self.active):

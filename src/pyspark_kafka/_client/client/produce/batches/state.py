@@ -141,7 +141,7 @@ class ProducerState:
         partition = self._partitions[batch.topic_partition]
         if batch.attempts > 0:
             self.retries += 1
-            COUNTERS.add(RETRIES)
+            COUNTERS.add_count(RETRIES)
         batch.state = BatchState.IN_FLIGHT
         batch.attempts += 1
         partition.in_flight += 1

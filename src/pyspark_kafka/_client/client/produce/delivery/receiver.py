@@ -150,7 +150,7 @@ class Receiver:
             # The broker does not read from this connection meanwhile (KIP-219): neither send, nor call it silent.
             pause_s = response.throttle_time_ms / 1000
             lane.throttled_until = now + pause_s
-            COUNTERS.add(THROTTLE_SECONDS, pause_s)
+            COUNTERS.add_count(THROTTLE_SECONDS, pause_s)
             # Bounded: whatever a broker says, a batch is given up at some time.
             pause_s = min(pause_s, self._parts.options.delivery_timeout_ms / 1000)
             for other in lane.requests:

@@ -59,14 +59,14 @@ def _check_topics(expected: Expectation, snapshot: ClusterSnapshot, findings: Fi
         if not state.exists:
             text = f"Topic '{topic}' does not exist, or this user may not describe it. The query has read it."
             advice = "Look at the name of the cluster and the rights of this user; otherwise the topic was deleted."
-            findings.add(Severity.FAULT, "topic-gone", topic, text, advice)
+            findings.add_finding(Severity.FAULT, "topic-gone", topic, text, advice)
             continue
         if _is_recreated(topic, expected, snapshot):
             text = (
                 f"Topic '{topic}' was recreated: its id is {state.topic_id}, and the query has read one with the id "
                 f"{expected.topic_ids[topic]}. Its positions mean nothing in the topic of now."
             )
-            findings.add(Severity.FAULT, "topic-recreated", topic, text, _RECREATED)
+            findings.add_finding(Severity.FAULT, "topic-recreated", topic, text, _RECREATED)
             continue
         gone = sorted(numbers - state.partitions)
         if gone:
@@ -74,11 +74,11 @@ def _check_topics(expected: Expectation, snapshot: ClusterSnapshot, findings: Fi
                 f"Topic '{topic}' has {len(state.partitions)} partitions, and the query has read "
                 f"{listed(gone, noun='partitions')}, which it does not have: it was recreated with fewer."
             )
-            findings.add(Severity.FAULT, "partitions-gone", topic, text, _RECREATED)
+            findings.add_finding(Severity.FAULT, "partitions-gone", topic, text, _RECREATED)
         new = sorted(state.partitions - numbers)
         if new:
             text = f"{len(new)} partitions are new: the next batch reads them from their beginning."
-            findings.add(Severity.NOTE, "new-partitions", topic, text)
+            findings.add_finding(Severity.NOTE, "new-partitions", topic, text)
 
 
 def _is_recreated(topic: str, expected: Expectation, snapshot: ClusterSnapshot) -> bool:
@@ -101,7 +101,7 @@ def _check_offsets(expected: Expectation, snapshot: ClusterSnapshot, findings: F
             f"{_partitions(len(found))}: the log of {worst} begins at {snapshot.first[worst]}, and the query is at "
             f"{position[worst]}."
         )
-        findings.add(Severity.FAULT, "records-lost", topic, text, _GO_ON)
+        findings.add_finding(Severity.FAULT, "records-lost", topic, text, _GO_ON)
     for code, positions, what in (
         ("beyond-end", expected.furthest, "the query is at"),
         ("unfinished-beyond-end", unfinished, "the unfinished batch ends at"),
@@ -118,7 +118,7 @@ def _check_offsets(expected: Expectation, snapshot: ClusterSnapshot, findings: F
                 f"{snapshot.ends[worst]}, and {what} {positions[worst]}. The topic was recreated, or brokers have lost "
                 "records (unclean leader election)."
             )
-            findings.add(Severity.FAULT, code, topic, text, _RECREATED)
+            findings.add_finding(Severity.FAULT, code, topic, text, _RECREATED)
 
 
 def _by_topic(found: Mapping[TopicPartition, int]) -> dict[str, dict[TopicPartition, int]]:
@@ -143,7 +143,7 @@ def _check_marker(expected: Expectation, snapshot: ClusterSnapshot, findings: Fi
                 "The sink has no commit marker: the query has not written exactly once yet, or its writer has another "
                 "transactional id or commit topic."
             )
-            findings.add(Severity.NOTE, "no-marker", where, text)
+            findings.add_finding(Severity.NOTE, "no-marker", where, text)
         return
     had = f"The sink has batch {marker.batch_id}, committed {timestamp_text(marker.committed_at_ms)}"
     if expected.query_id is not None and marker.query_id != expected.query_id:
@@ -153,21 +153,21 @@ def _check_marker(expected: Expectation, snapshot: ClusterSnapshot, findings: Fi
         advice = (
             "Set a 'kafka.transactional.id' of its own for each query; or restore the checkpoint of the other query."
         )
-        findings.add(Severity.FAULT, "marker-of-another-query", where, text, advice)
+        findings.add_finding(Severity.FAULT, "marker-of-another-query", where, text, advice)
         return
     if last is None:
         return
     if marker.batch_id > last.batch_id and newest is not None and marker.batch_id <= newest:
         # The file in offsets is written before the marker, so a listing after the read of the marker has it.
         text = f"{had}, which was begun after the checkpoint was read: the query runs."
-        findings.add(Severity.NOTE, "in-use", where, text)
+        findings.add_finding(Severity.NOTE, "in-use", where, text)
         return
     if marker.batch_id > last.batch_id:
         text = f"{had}, and the last batch of the checkpoint is {last.batch_id}: the checkpoint is an older copy."
         advice = (
             "Restore the newest checkpoint. To write the batches again on purpose, set a new 'kafka.transactional.id'."
         )
-        findings.add(Severity.FAULT, "marker-of-a-later-batch", where, text, advice)
+        findings.add_finding(Severity.FAULT, "marker-of-a-later-batch", where, text, advice)
         return
     if marker.batch_id == last.batch_id:
         same = marker.fingerprint == batch_fingerprint(last.entry.sources, last.entry.offsets)
@@ -175,24 +175,24 @@ def _check_marker(expected: Expectation, snapshot: ClusterSnapshot, findings: Fi
             text = f"{had}, with other source offsets than offsets/{last.batch_id} has. "
             text += "A restart is refused." if not last.finished else "The checkpoint was changed since."
             advice = "Restore the newest checkpoint, or set a new 'kafka.transactional.id' to write the batch again."
-            findings.add(Severity.FAULT, "marker-of-other-offsets", where, text, advice)
+            findings.add_finding(Severity.FAULT, "marker-of-other-offsets", where, text, advice)
         elif last.finished:
-            findings.add(Severity.NOTE, "marker", where, f"{had}, the last one of the checkpoint.")
+            findings.add_finding(Severity.NOTE, "marker", where, f"{had}, the last one of the checkpoint.")
         else:
             text = f"{had}. A restart runs this batch again and writes nothing, because the sink has it."
-            findings.add(Severity.NOTE, "marker", where, text)
+            findings.add_finding(Severity.NOTE, "marker", where, text)
         return
     if not last.finished and marker.batch_id == last.batch_id - 1:
         text = f"{had}. A restart runs batch {last.batch_id} again and writes it: the sink does not have it."
-        findings.add(Severity.NOTE, "marker", where, text)
+        findings.add_finding(Severity.NOTE, "marker", where, text)
         return
     if last.is_moved:
         text = f"{had}. A rewind has moved the query since, as batch {last.batch_id}; a restart writes the next one."
-        findings.add(Severity.NOTE, "marker", where, text)
+        findings.add_finding(Severity.NOTE, "marker", where, text)
         return
     text = f"{had}, and the checkpoint has finished batch {last.batch_id - (not last.finished)}: "
     text += "later batches were written in another way, or the sink has lost its marker."
-    findings.add(
+    findings.add_finding(
         Severity.WARNING,
         "marker-behind",
         where,
@@ -210,7 +210,7 @@ def _check_transactions(snapshot: ClusterSnapshot, findings: Findings) -> None:
             f"{each.timeout_ms} ms."
         )
         # This is not a fault while the query runs, and the checkpoint does not show that.
-        findings.add(
+        findings.add_finding(
             Severity.WARNING,
             "open-transaction",
             each.transactional_id,
@@ -229,7 +229,7 @@ def _check_group(expected: Expectation, snapshot: ClusterSnapshot, findings: Fin
             check_owned(snapshot.group, expected.query_id, lanes.group_id)
         start = merge_positions(expected.position, snapshot.group, lanes, topic_ids)
     except CheckpointError as error:
-        findings.add(Severity.FAULT, "group", lanes.group_id, error.message, error.hint)
+        findings.add_finding(Severity.FAULT, "group", lanes.group_id, error.message, error.hint)
         return
     ahead = [each for each, at in start.items() if at > expected.position.get(each, at)]
     if ahead:
@@ -239,4 +239,4 @@ def _check_group(expected: Expectation, snapshot: ClusterSnapshot, findings: Fin
             f"{start[first]}, and {expected.position[first]} here). A restart continues where the group is: these "
             "records are in the sink."
         )
-        findings.add(Severity.NOTE, "group-ahead", lanes.group_id, text)
+        findings.add_finding(Severity.NOTE, "group-ahead", lanes.group_id, text)

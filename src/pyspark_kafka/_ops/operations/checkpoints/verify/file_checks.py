@@ -83,7 +83,7 @@ class _FileChecks:
 
     def _check_metadata(self) -> None:
         if self._checkpoint.query_id() is None:
-            self._findings.add(
+            self._findings.add_finding(
                 Severity.FAULT,
                 "no-query-id",
                 "metadata",
@@ -108,7 +108,7 @@ class _FileChecks:
             return
         # A running query marks an epoch as finished before it removes the messages.
         if attempt(COMMITS, None, lambda: self._files.status(f"{COMMITS}/{last}") is None):
-            self._findings.add(
+            self._findings.add_finding(
                 Severity.FAULT,
                 "no-messages",
                 name,
@@ -133,7 +133,7 @@ class _FileChecks:
                 for store, names in stores.items():
                     self._check_store(store, names, last + 1)
             elif stores:
-                self._findings.add(
+                self._findings.add_finding(
                     Severity.WARNING,
                     "state-empty",
                     place,
@@ -176,7 +176,7 @@ class _FileChecks:
             )
         else:
             return
-        self._findings.add(Severity.FAULT, code, place, text, _STATE_FROM_A_COPY)
+        self._findings.add_finding(Severity.FAULT, code, place, text, _STATE_FROM_A_COPY)
 
     def _check_directories(self) -> None:
         """Check hidden files: checksums, which must match, and temporary files."""
@@ -206,7 +206,7 @@ class _FileChecks:
                 if target in known:
                     self._check_checksum(prefix, target, name)
                 elif not target.startswith("."):
-                    self._findings.add(
+                    self._findings.add_finding(
                         Severity.WARNING,
                         "checksum-alone",
                         f"{prefix}{name}",
@@ -217,7 +217,7 @@ class _FileChecks:
             elif name.endswith(".tmp"):
                 target = name[1:].partition(".")[0]
                 raced = target in known and bool(directory)
-                self._findings.add(
+                self._findings.add_finding(
                     Severity.WARNING if raced else Severity.NOTE,
                     "two-writers" if raced else "temporary",
                     f"{prefix}{name}",
@@ -232,7 +232,7 @@ class _FileChecks:
         if directory in (OFFSETS, COMMITS):
             strange = sorted(name for name in names.files if not is_batch_name(name))
             if strange:
-                self._findings.add(
+                self._findings.add_finding(
                     Severity.NOTE,
                     "other-files",
                     directory,
@@ -257,7 +257,7 @@ class _FileChecks:
         wrong = compare_checksum(data, checksum)
         if wrong:
             needed = not prefix or not is_batch_name(target) or int(target) in self._history.begun[-2:]
-            self._findings.add(
+            self._findings.add_finding(
                 Severity.FAULT if needed else Severity.WARNING,
                 "checksum",
                 f"{prefix}{target}",

@@ -61,11 +61,11 @@ class FileJudge:
             self.findings.unknown.append(error.message)
             return
         if error.condition == "CHECKPOINT_VERSION":
-            self.findings.add(severity, "newer-version", name, error.message, error.hint)
+            self.findings.add_finding(severity, "newer-version", name, error.message, error.hint)
             return
         if error.condition == "CHECKPOINT_REWIND_UNFINISHED":
             text = f"{error.message} No query starts here."
-            self.findings.add(severity, "unfinished-rewind", name, text, error.hint)
+            self.findings.add_finding(severity, "unfinished-rewind", name, text, error.hint)
             return
         try:
             status = self.checkpoint.files.status(name)
@@ -73,4 +73,4 @@ class FileJudge:
             status = None
         empty = status is not None and status.size == 0
         text = f"The file is empty: it was cut short. {error.message}" if empty else error.message
-        self.findings.add(severity, "damaged", name, text, advice or error.hint)
+        self.findings.add_finding(severity, "damaged", name, text, advice or error.hint)

@@ -51,7 +51,7 @@ class Findings:
     _kept: list[CheckpointFinding] = field(default_factory=list)
     _counts: dict[tuple[Severity, str], int] = field(default_factory=dict)
 
-    def add(self, severity: Severity, code: str, where: str, text: str, advice: str = "") -> None:
+    def add_finding(self, severity: Severity, code: str, where: str, text: str, advice: str = "") -> None:
         """Add a finding; of a kind with many findings only the first ones are kept, and the others are counted."""
         key = severity, code
         self._counts[key] = self._counts.get(key, 0) + 1
@@ -61,7 +61,7 @@ class Findings:
     def extend(self, others: Iterable[CheckpointFinding]) -> None:
         """Add findings."""
         for each in others:
-            self.add(each.severity, each.code, each.where, each.text, each.advice)
+            self.add_finding(each.severity, each.code, each.where, each.text, each.advice)
 
     def __iter__(self) -> Iterator[CheckpointFinding]:
         """Yield the findings, faults first; after them one for each kind with further findings."""

@@ -129,7 +129,7 @@ class LogChecks:
             return
         gaps = [(a + 1, b - 1) for a, b in pairwise(begun) if b != a + 1]
         asynchronous = self._is_asynchronous()
-        self._findings.add(
+        self._findings.add_finding(
             Severity.NOTE if asynchronous else Severity.WARNING,
             "gap",
             OFFSETS,
@@ -142,7 +142,7 @@ class LogChecks:
             ),
         )
         if not asynchronous and self._kind is CheckpointKind.MICRO_BATCH and begun[-1] - 1 not in begun[-2:]:
-            self._findings.add(
+            self._findings.add_finding(
                 Severity.FAULT,
                 "no-second-last",
                 f"{OFFSETS}/{begun[-1] - 1}",
@@ -155,7 +155,9 @@ class LogChecks:
         self, severity: Severity, code: str, where: str, numbers: Sequence[int], text: str, advice: str = ""
     ) -> None:
         if numbers:
-            self._findings.add(severity, code, where, f"Batches {listed(numbers, noun='batches')} {text}", advice)
+            self._findings.add_finding(
+                severity, code, where, f"Batches {listed(numbers, noun='batches')} {text}", advice
+            )
 
     def _check_batches(self, wanted: Sequence[int]) -> None:
         before: PlannedBatch | None = None
@@ -189,7 +191,7 @@ class LogChecks:
             "were written by a fork or a rewind: they moved the query to where they end, and read nothing.",
         )
         if len(forms) > 1 and self._kind is CheckpointKind.MICRO_BATCH:
-            self._findings.add(
+            self._findings.add_finding(
                 Severity.NOTE,
                 "both-connectors",
                 OFFSETS,
@@ -210,7 +212,7 @@ class LogChecks:
     def _compare(self, before: PlannedBatch, batch: PlannedBatch) -> None:
         name = f"{OFFSETS}/{batch.batch_id}"
         if set(before.ends) != set(batch.ends):
-            self._findings.add(
+            self._findings.add_finding(
                 Severity.WARNING,
                 "other-sources",
                 name,
@@ -227,7 +229,7 @@ class LogChecks:
                 continue
             back = [each for each, offset in ends.items() if offset < positions.get(each, 0) and not batch.is_moved]
             if back:
-                self._findings.add(
+                self._findings.add_finding(
                     Severity.WARNING,
                     "backwards",
                     name,
@@ -238,7 +240,7 @@ class LogChecks:
                 )
             gone = [each for each in positions if each not in ends]
             if gone:
-                self._findings.add(
+                self._findings.add_finding(
                     Severity.WARNING,
                     "partitions-gone",
                     name,
@@ -247,7 +249,7 @@ class LogChecks:
                 )
         earlier, later = before.planned_at_ms, batch.planned_at_ms
         if earlier is not None and later is not None and later < earlier:
-            self._findings.add(
+            self._findings.add_finding(
                 Severity.NOTE,
                 "time-backwards",
                 name,
@@ -274,7 +276,7 @@ class LogChecks:
         """Record a finding if the checkpoint was written to since it was listed."""
         names = self._judge.attempt(OFFSETS, None, lambda: self._checkpoint.files.scan(OFFSETS))
         if names is not None and batch_numbers(names) != self._history.begun:
-            self._findings.add(
+            self._findings.add_finding(
                 Severity.NOTE,
                 "in-use",
                 OFFSETS,

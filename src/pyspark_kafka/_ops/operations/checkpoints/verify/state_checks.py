@@ -62,7 +62,7 @@ def check_states_of_group(judge: FileJudge, expected: Expectation, snapshot: Clu
         try:
             committed = CommittedHeads.parse(text)
         except ValueError as error:
-            judge.findings.add(
+            judge.findings.add_finding(
                 Severity.FAULT,
                 "group-state",
                 lanes.group_id,
@@ -103,21 +103,21 @@ def _check_heads(judge: FileJudge, heads: Mapping[str, str], where: str, missing
                     missing.append(f"{directory}/{text} ({error.parameters['name']})")
                     continue
                 reason = f"{error.message} A restart fails."
-                judge.findings.add(Severity.FAULT, "state-damaged", place, reason, _ADVICE)
+                judge.findings.add_finding(Severity.FAULT, "state-damaged", place, reason, _ADVICE)
     if not missing:
         return
     if where.startswith(VERSIONS) and judge.attempt(where, None, lambda: judge.checkpoint.files.status(where)) is None:
         judge.findings.unknown.append(f"{where} was removed while its states were read: the query runs.")
         return
     text = f"{missing_text}: {listed(missing)}. A restart is refused."
-    judge.findings.add(Severity.FAULT, "state-missing", where, text, _ADVICE)
+    judge.findings.add_finding(Severity.FAULT, "state-missing", where, text, _ADVICE)
 
 
 def _add_temporary(judge: FileJudge, place: str) -> None:
     names = judge.attempt(place, Severity.WARNING, partial(judge.checkpoint.files.scan, place))
     for name in () if names is None else sorted(names.hidden):
         if (target := target_of_temporary(name)) is not None:
-            judge.findings.add(
+            judge.findings.add_finding(
                 Severity.NOTE,
                 "temporary",
                 f"{place}/{name}",

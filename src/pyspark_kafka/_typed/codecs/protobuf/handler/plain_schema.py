@@ -95,13 +95,13 @@ class _Used:
         """Return their files, each after its imports."""
         found: dict[str, Any] = {}
 
-        def add(name: str) -> None:
+        def add_file(name: str) -> None:
             if name not in found:
                 for each in sorted(self.imports[name]):
-                    add(each)
+                    add_file(each)
                 found[name] = self._files[name]
 
-        add(self._first)
+        add_file(self._first)
         return list(found.values())
 
 

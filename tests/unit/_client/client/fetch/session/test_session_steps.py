@@ -238,9 +238,9 @@ def test_paused_range_is_not_asked_for_and_its_records_at_hand_are_delivered(clu
 def test_range_that_is_added_is_read_beside_the_others(cluster: SimulatedCluster) -> None:
     read = read_of(cluster, T0, max_bytes_per_fetch=10)
     next(read)
-    read.session.ranges.add(OffsetRange(T1, 5, 15))
+    read.session.ranges.add_range(OffsetRange(T1, 5, 15))
     with pytest.raises(ValueError, match="two ranges of t-1"):
-        read.session.ranges.add(OffsetRange(T1, 0, 5))
+        read.session.ranges.add_range(OffsetRange(T1, 0, 5))
     assert read.values() == {T0: [*range(10, 30)], T1: [*range(5, 15)]}
 
 
@@ -258,7 +258,7 @@ def test_removed_range_can_be_added_again_while_its_former_request_is_in_flight(
     # The request for offset 10 is in flight.
     assert cluster.asked_offsets() == [0, 10]
     assert read.session.ranges.remove(T0) == 10
-    read.session.ranges.add(OffsetRange(T0, 10, 30))
+    read.session.ranges.add_range(OffsetRange(T0, 10, 30))
     assert read.values() == {T0: [*range(10, 30)]}
 
 
