@@ -212,7 +212,7 @@ def _one_batch_a_turn(bootstrap_servers: str, topic: str) -> Iterator[Callable[[
                     some = values[first : first + _BATCH_ROWS]
                     columns = RecordColumns(None, pa.array(some, pa.binary()))
                     data, _ = encode_rows(columns, None, 0, len(some), max_batch_bytes=1 << 20)
-                    producer.send(TopicPartition(topic, partition), data, len(some))
+                    producer.send_batch(TopicPartition(topic, partition), data, len(some))
             producer.poll()
 
         yield send

@@ -53,7 +53,7 @@ def add_one_record_each(bootstrap_servers: str, partitions: int, topic: str = _T
     with borrow_client(options.connection) as client, Producer(client, options.producer) as producer:
         for partition in range(partitions):
             data, _ = encode_rows(rows, None, 0, 1, max_batch_bytes=1 << 20)
-            producer.send(TopicPartition(topic, partition), data, 1)
+            producer.send_batch(TopicPartition(topic, partition), data, 1)
         producer.flush()
 
 

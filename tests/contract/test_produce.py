@@ -117,7 +117,7 @@ def test_producer_stores_every_record_once_and_in_order(broker: AskedBroker) -> 
     topic = TopicPartition(broker.make_topic(), 0)
     with Producer(broker.client, ProducerOptions()) as producer:
         for number in range(20):
-            producer.send(topic, bytearray(batch([record(0, struct.pack(">i", number))])), 1)
+            producer.send_batch(topic, bytearray(batch([record(0, struct.pack(">i", number))])), 1)
         producer.flush()
     found = [row["value"] for rows in read_range(broker.client, OffsetRange(topic, 0, 20)) for row in rows]
     assert found == [struct.pack(">i", number) for number in range(20)]

@@ -155,7 +155,7 @@ def patch_publishing(plant: str) -> None:
         setattr(BrokerTaskCommitCalls, "write", write)  # noqa: B010 - mypy
     wrap(TransactionalId, "fence", at("before_fence"), at("after_fence"))
     wrap(TransactionalId, "end", at("before_end"), at("after_end"))
-    wrap(Producer, "send", sending, lambda: None)
+    wrap(Producer, "send_batch", sending, lambda: None)
     if "marker_ignored" in plant:
         setattr(publisher, "judge_marker", lambda *_: MarkerFinding.NOT_COMMITTED)  # noqa: B010 - not a public name
     if "fence_skipped" in plant and not hasattr(TransactionalId, "unfenced"):

@@ -229,7 +229,7 @@ class Trial:
             target = TopicPartition(self.names[TARGET], 0)
             owner.join(transaction, [target])
             with Producer(client, ProducerOptions(), transaction=transaction) as producer:
-                producer.send(target, bytearray(encode(_VALUES)), _VALUES.num_rows)
+                producer.send_batch(target, bytearray(encode(_VALUES)), _VALUES.num_rows)
                 producer.flush()
 
     def run(self, *arguments: str) -> Result:

@@ -220,7 +220,7 @@ class Stamped:
             elif isinstance(message, Started):
                 at(place, "task_started")
 
-        _wrap(DriverConnection, "send", reporting, sent)
+        _wrap(DriverConnection, "send_message", reporting, sent)
         if self.exactly_once:
             from pyspark_kafka._client.client.transactions.owner import TransactionalId  # noqa: PLC0415 - likewise
 

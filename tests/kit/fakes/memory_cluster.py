@@ -86,7 +86,7 @@ class FakeConnection:
         self._hangs = False
         self._busy_until = 0.0
 
-    def send(self, request: FramedRequest, *, max_version: int, timeout_ms: float) -> None:
+    def send_request(self, request: FramedRequest, *, max_version: int, timeout_ms: float) -> None:
         assert timeout_ms > 0
         assert not self.session_is_old
         self._check_open()
@@ -417,7 +417,7 @@ def make_producer(
 def send_numbered(producer: Producer, topic_partition: TopicPartition, *numbers: int, size: int = 0) -> None:
     """Send a batch for each number; `size` pads it."""
     for number in numbers:
-        producer.send(topic_partition, batch_of(b"%d" % number, size=size), 1)
+        producer.send_batch(topic_partition, batch_of(b"%d" % number, size=size), 1)
 
 
 def numbers(*values: int) -> list[bytes]:

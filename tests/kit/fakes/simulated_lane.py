@@ -148,7 +148,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
         """Send a message, which arrives some time."""
         self.to_driver.append(encode(message))
 
-    def send(self, message: Message | LaneReport) -> None:
+    def send_message(self, message: Message | LaneReport) -> None:
         self._time = None
         if isinstance(message, Moved) and self._has_told:
             # Said when the first batch came.

@@ -83,8 +83,8 @@ def wait_for_its_end(connection: socket.socket) -> None:
 def test_messages_arrive_in_order_both_ways(driver: Driver) -> None:
     tasks = [driver.task(number) for number in range(3)]
     for number, task in enumerate(tasks):
-        task.send(Started(number))
-        task.send(Moved(number, 7))
+        task.send_message(Started(number))
+        task.send_message(Moved(number, 7))
     told = [driver.said.get(timeout=_SECONDS) for _ in range(6)]
     for number in range(3):
         assert [message for task, message in told if task == number] == [Started(number), Moved(number, 7)]
@@ -102,7 +102,7 @@ def test_last_message_of_a_task_that_closes_arrives(driver: Driver) -> None:
     # Bytes that the task has not read yet must not cost what it has sent.
     for epoch in range(200):
         driver.connections.broadcast(End(epoch))
-    task.send(Failed(0, "boom", "x" * 50_000))
+    task.send_message(Failed(0, "boom", "x" * 50_000))
     task.close()
     assert driver.said.get(timeout=_SECONDS) == (0, Failed(0, "boom", "x" * 50_000))
     assert driver.lost.get(timeout=_SECONDS)[0] == 0
@@ -112,9 +112,9 @@ def test_last_message_of_a_task_that_closes_arrives(driver: Driver) -> None:
 def test_report_that_waits_for_slower_lanes_arrives_before_the_task_ends(driver: Driver, is_failure: bool) -> None:
     task = driver.task(0, lanes=2)
     report = LaneReport(0, 7, "{}", "{}")
-    task.send(report)
+    task.send_message(report)
     if is_failure:
-        task.send(Failed(1, "boom", "the traceback"))
+        task.send_message(Failed(1, "boom", "the traceback"))
     task.close()
     told = [driver.said.get(timeout=_SECONDS) for _ in range(1 + is_failure)]
     assert told == [(0, Reports((report,))), (0, Failed(1, "boom", "the traceback"))][: 1 + is_failure]
@@ -126,7 +126,7 @@ def test_report_that_waits_for_slower_lanes_arrives_with_the_next_sign_of_life(
     monkeypatch.setattr(task_side, "ALIVE_SECONDS", 0.05)
     task = driver.task(0, lanes=2)
     report = LaneReport(0, 7, "{}", "{}")
-    task.send(report)
+    task.send_message(report)
     assert driver.said.get(timeout=_SECONDS) == (0, Reports((report,)))
     task.close()
 
@@ -135,7 +135,7 @@ def test_task_stops_if_its_driver_is_gone(driver: Driver) -> None:
     task = driver.task(0)
     driver.connections.close()
     task.wait_until_stopped()
-    task.send(Moved(0, 1))
+    task.send_message(Moved(0, 1))
     task.close()
 
 
@@ -156,7 +156,7 @@ def test_stranger_is_refused_and_the_run_goes_on(driver: Driver, key: str) -> No
     else:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 4)
     wait_for_its_end(connection)
-    task.send(Started(0))
+    task.send_message(Started(0))
     assert driver.said.get(timeout=_SECONDS) == (0, Started(0))
     assert driver.lost.empty()
     task.close()
@@ -205,7 +205,7 @@ def test_second_task_with_the_same_number_is_refused(driver: Driver) -> None:
     key = connection_key(driver.key, nonce, b"t" * NONCE_BYTES)
     connection.sendall(b"t" * NONCE_BYTES + FrameWriter(key, Direction.TO_DRIVER).frame(encode(Hello(0))))
     wait_for_its_end(connection)
-    first.send(Started(0))
+    first.send_message(Started(0))
     assert driver.said.get(timeout=_SECONDS) == (0, Started(0))
     first.close()
 
@@ -254,7 +254,7 @@ def test_driver_that_was_held_up_reads_before_it_judges(monkeypatch: pytest.Monk
             return select(timeout)
         # Nothing had come; then the program holds the interpreter, and the task says something meanwhile.
         armed.clear()
-        task.send(Started(0))
+        task.send_message(Started(0))
         ahead[0] = 29.0
         return []
 
@@ -423,7 +423,7 @@ def test_task_waits_for_a_driver_that_reads_late(monkeypatch: pytest.MonkeyPatch
             busy.sendall(b"d" * NONCE_BYTES)
             task = making.result(_SECONDS)
             report = LaneReport(0, 0, "p" * 15_000_000, "{}")
-            sending = pool.submit(task.send, report)
+            sending = pool.submit(task.send_message, report)
             # Longer than the task waits before it says that it is alive.
             assert not wait([sending], 0.5).done
             received = 0

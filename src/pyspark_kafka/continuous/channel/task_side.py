@@ -95,7 +95,7 @@ class DriverConnection:
         self._writer = FrameWriter(connection, Direction.TO_DRIVER)
         # Sent with the first frame.
         self._first = nonce
-        self.send(Hello(task, os.getpid()))
+        self.send_message(Hello(task, os.getpid()))
         self._thread = threading.Thread(target=self._run, name="continuous-driver", daemon=True)
         self._thread.start()
 
@@ -104,7 +104,7 @@ class DriverConnection:
         """Return whether lanes are to end: the driver said so or is gone, or another lane of the task has failed."""
         return self._stopped.is_set()
 
-    def send(self, message: Message | LaneReport) -> None:
+    def send_message(self, message: Message | LaneReport) -> None:
         """Send a message. If the driver is gone, `stopped` becomes True and nothing is sent.
 
         The report of a lane waits for the reports of the other lanes of the task, for some seconds at most.

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class DeferredReports:
     """Sends the reports of one lane in their order, each after the files that it names are written.
 
-    Runs on: executor, with a thread of its own. One epoch is written while the next one runs; `send` waits for the one
-    before. If files cannot be written, every lane of the task ends, and the next call raises the error.
+    Runs on: executor, with a thread of its own. One epoch is written while the next one runs; `send_report` waits for
+    the one before. If files cannot be written, every lane of the task ends, and the next call raises the error.
 
     Args:
         driver: the connection to the driver.
@@ -29,7 +29,7 @@ class DeferredReports:
         self._pool = ThreadPoolExecutor(1, "continuous-state")
         self._last: Future[None] | None = None
 
-    def send(self, report: LaneReport, pending: PendingVersions) -> None:
+    def send_report(self, report: LaneReport, pending: PendingVersions) -> None:
         """Have files written, and the report sent then.
 
         Raises:
@@ -54,7 +54,7 @@ class DeferredReports:
     def _write_and_send(self, report: LaneReport, pending: PendingVersions) -> None:
         try:
             pending.write()
-            self._driver.send(replace(report, state=pending.text))
+            self._driver.send_message(replace(report, state=pending.text))
         except BaseException:
             # The lane may wait for rows, or for the driver.
             self._driver.stop()

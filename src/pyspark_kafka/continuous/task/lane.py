@@ -116,7 +116,7 @@ class Lane:
         """
         self._thread = threading.get_ident()
         try:
-            self._driver.send(Started(self._number))
+            self._driver.send_message(Started(self._number))
             # An epoch cannot end before the slowest lane has started.
             self._driver.wait_for_go()
             epoch = first_epoch
@@ -157,7 +157,7 @@ class Lane:
             self._state.begin_epoch(epoch)
         patience = self.epoch_s * _HELD_UP
         while (message := self._commit_rows(epoch, patience)) is not None and self._is_due:
-            self._driver.send(LaneCommitted(self._number, epoch))
+            self._driver.send_message(LaneCommitted(self._number, epoch))
             # The epoch is late already: nothing is gained by a longer wait.
             patience = self.epoch_s
         if message is None:
@@ -177,10 +177,10 @@ class Lane:
             state_ms=math.ceil(self._state_s * 1000),
         )
         if self._versions is None:
-            self._driver.send(report)
+            self._driver.send_message(report)
         elif self._lasting_writer is not None:
             # The state was written before the rows were committed.
-            self._driver.send(replace(report, state=self._versions.text))
+            self._driver.send_message(replace(report, state=self._versions.text))
         else:
             self._send_late(report, self._versions)
 
@@ -190,7 +190,7 @@ class Lane:
             from pyspark_kafka.continuous.task.deferred_reports import DeferredReports  # noqa: PLC0415 - see above
 
             self._late = DeferredReports(self._driver)
-        self._late.send(report, versions)
+        self._late.send_report(report, versions)
 
     def _commit_rows(self, epoch: int, patience: float) -> WriterCommitMessage | None:
         """Write and commit rows until the epoch ends, or their time is over; return None if the run ends before."""
@@ -321,12 +321,12 @@ class Lane:
 
     def _say_moved(self, epoch: int, patience: float) -> None:
         self._due = self._clock() + patience
-        self._driver.send(Moved(self._number, epoch))
+        self._driver.send_message(Moved(self._number, epoch))
 
     def _wait_at_end(self, epoch: int) -> None:
         if not self._ended:
             self._ended = True
-            self._driver.send(LaneEnded(self._number))
+            self._driver.send_message(LaneEnded(self._number))
         left = self._due - self._clock()
         self._driver.wait_for_end_of(epoch, None if left == float("inf") else max(0.0, left))
 

@@ -113,7 +113,7 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
                 lane.run(plan.first_epoch)
         except BaseException as error:  # noqa: BLE001 - the driver gets it: of sys.exit() a thread would say nothing
             try:
-                driver.send(_failure(number, lane, error))
+                driver.send_message(_failure(number, lane, error))
             finally:
                 driver.stop()
 

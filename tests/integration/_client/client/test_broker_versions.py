@@ -58,7 +58,7 @@ def connect(kafka: EmbeddedKafka) -> KafkaClient:
 
 def cut_down(monkeypatch: pytest.MonkeyPatch, newest: dict[Any, int]) -> set[tuple[str, int]]:
     """Let brokers seem to offer nothing newer; return the set that fills with the requests sent and their versions."""
-    negotiate, send = handshake.negotiate_versions, Connection.send
+    negotiate, send = handshake.negotiate_versions, Connection.send_request
     sent: set[tuple[str, int]] = set()
 
     def negotiate_less(connection: Connection, deadline: Deadline) -> ApiVersions:
@@ -74,7 +74,7 @@ def cut_down(monkeypatch: pytest.MonkeyPatch, newest: dict[Any, int]) -> set[tup
         return version
 
     monkeypatch.setattr(handshake, "negotiate_versions", negotiate_less)
-    monkeypatch.setattr(Connection, "send", note)
+    monkeypatch.setattr(Connection, "send_request", note)
     return sent
 
 
@@ -101,7 +101,7 @@ def produce_every_codec(
         )
         with Producer(client, ProducerOptions(compression=codec)) as producer:
             data, taken = encode_rows(columns, None, 0, 3, max_batch_bytes=1 << 20, compression=codec)
-            producer.send(partition, data, taken)
+            producer.send_batch(partition, data, taken)
             producer.flush()
         expected += [{"offset": 3 * number + i} | row for i, row in enumerate(rows)]
     return expected

@@ -59,7 +59,7 @@ def test_another_client_reads_what_was_written_with_every_codec(
                 headers=pa.array(headers, HEADERS_TYPE),
                 timestamps=pa.array(times, pa.int64()),
             )
-            producer.send(TopicPartition(topic, 1), data, 4)
+            producer.send_batch(TopicPartition(topic, 1), data, 4)
         producer.flush()
         assert (producer.metrics.records, producer.metrics.batches) == (12, 3)
     assert consume(bootstrap_servers, topic, 12) == [
@@ -83,7 +83,7 @@ def test_older_versions_of_the_request_are_taken_too(
         for number in range(30):
             # Above and below the size from which a batch is a piece of its own.
             value = b"%d" % number + b"." * (40_000 * (number % 2))
-            producer.send(TopicPartition(topic, number % 3), batch_of([value]), 1)
+            producer.send_batch(TopicPartition(topic, number % 3), batch_of([value]), 1)
         producer.flush()
     found = values_by_partition(consume(bootstrap_servers, topic, 30))
     assert {key: [int((value or b"").rstrip(b".")) for value in values] for key, values in found.items()} == {
@@ -98,11 +98,11 @@ def test_weaker_acknowledgements_write_too(
     topic = make_topic()
     with Producer(client, ProducerOptions(acks=acks, idempotence=False)) as producer:
         for number in range(10):
-            producer.send(TopicPartition(topic, 0), batch_of([b"%d" % number]), 1)
+            producer.send_batch(TopicPartition(topic, 0), batch_of([b"%d" % number]), 1)
         producer.flush()
     # Nothing tells when a write without acknowledgement is done; the next request on the same connection comes after.
     with Producer(client, ProducerOptions()) as producer:
-        producer.send(TopicPartition(topic, 0), batch_of([b"10"]), 1)
+        producer.send_batch(TopicPartition(topic, 0), batch_of([b"10"]), 1)
         producer.flush()
     found = values_by_partition(consume(bootstrap_servers, topic, 11))
     assert found == {0: [b"%d" % number for number in range(11)]}
@@ -119,7 +119,7 @@ def test_two_producers_do_not_take_each_other_s_batches_for_duplicates(
     ):
         for _ in range(5):
             for producer in (first, second):
-                producer.send(TopicPartition(topic, 0), batch_of([b"same"]), 1)
+                producer.send_batch(TopicPartition(topic, 0), batch_of([b"same"]), 1)
                 producer.flush()
     consume(bootstrap_servers, topic, 10)
 
@@ -127,7 +127,7 @@ def test_two_producers_do_not_take_each_other_s_batches_for_duplicates(
 def send_numbered(producer: Producer, topic: str, numbers: range, partitions: int) -> None:
     for number in numbers:
         data = batch_of([b"%d-%d" % (number, row) for row in range(100)], compression="lz4")
-        producer.send(TopicPartition(topic, number % partitions), data, 100)
+        producer.send_batch(TopicPartition(topic, number % partitions), data, 100)
 
 
 def expected_values(batches: int, partitions: int) -> dict[int, list[bytes | None]]:
@@ -192,8 +192,8 @@ def test_broker_that_stays_away_fails_delivery_with_counts_and_its_address() -> 
 def test_batch_above_the_topic_s_limit_names_both_limits(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic(1, {"max.message.bytes": "1000"})
     with Producer(client, ProducerOptions()) as producer:
-        producer.send(TopicPartition(topic, 0), batch_of([b"small"]), 1)
-        producer.send(TopicPartition(topic, 0), batch_of([b"x" * 2_000]), 1)
+        producer.send_batch(TopicPartition(topic, 0), batch_of([b"small"]), 1)
+        producer.send_batch(TopicPartition(topic, 0), batch_of([b"x" * 2_000]), 1)
         with pytest.raises(DeliveryError) as raised:
             producer.flush()
     text = str(raised.value)
@@ -216,14 +216,14 @@ def test_batches_above_the_topic_s_limit_are_cut(
     with Producer(client, ProducerOptions(compression=compression)) as producer:
         for start in range(0, 3_000, 500):
             batch = batch_of([*values[start : start + 500]], compression=compression)
-            producer.send(TopicPartition(topic, 0), batch, 500)
+            producer.send_batch(TopicPartition(topic, 0), batch, 500)
         producer.flush()
     assert [record.value for record in consume(bootstrap_servers, topic, 3_000)] == values
 
 
 def test_topic_that_does_not_exist_is_named(client: KafkaClient) -> None:
     with Producer(client, ProducerOptions(), topic_timeout_ms=2_000) as producer:
-        producer.send(TopicPartition("no-such-topic", 0), batch_of([b"a"]), 1)
+        producer.send_batch(TopicPartition("no-such-topic", 0), batch_of([b"a"]), 1)
         with pytest.raises(DeliveryError, match=r"^\[UNKNOWN_TOPIC\] .*'no-such-topic' does not exist"):
             producer.flush()
 
@@ -231,7 +231,7 @@ def test_topic_that_does_not_exist_is_named(client: KafkaClient) -> None:
 def test_partition_that_does_not_exist_is_named(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic(2)
     with Producer(client, ProducerOptions(), topic_timeout_ms=2_000) as producer:
-        producer.send(TopicPartition(topic, 2), batch_of([b"a"]), 1)
+        producer.send_batch(TopicPartition(topic, 2), batch_of([b"a"]), 1)
         with pytest.raises(DeliveryError, match=f"'{topic}' has no partition 2"):
             producer.flush()
 
@@ -240,7 +240,7 @@ def test_record_without_key_in_a_compacted_topic_is_named(client: KafkaClient, m
     topic = make_topic(1, {"cleanup.policy": "compact"})
     data = batch_of([b"a", b"b", b"c"], key=pa.array([b"1", None, b"3"], pa.binary()))
     with Producer(client, ProducerOptions()) as producer:
-        producer.send(TopicPartition(topic, 0), data, 3)
+        producer.send_batch(TopicPartition(topic, 0), data, 3)
         with pytest.raises(
             DeliveryError, match=r"^\[INVALID_RECORD\] .*Refused: record 1 of the batch: .*not delivered 3"
         ):
@@ -250,7 +250,7 @@ def test_record_without_key_in_a_compacted_topic_is_named(client: KafkaClient, m
 def test_record_time_that_the_topic_refuses_names_its_options(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic(1, {"message.timestamp.before.max.ms": "1000"})
     with Producer(client, ProducerOptions()) as producer:
-        producer.send(TopicPartition(topic, 0), batch_of([b"a"], timestamp_ms=1_000), 1)
+        producer.send_batch(TopicPartition(topic, 0), batch_of([b"a"], timestamp_ms=1_000), 1)
         with pytest.raises(DeliveryError, match=r"^\[INVALID_TIMESTAMP\] .*message\.timestamp\.before\.max\.ms"):
             producer.flush()
 
@@ -260,7 +260,7 @@ def test_hundreds_of_thousands_of_records_are_written_in_seconds(client: KafkaCl
     # A leader is known a moment before it takes writes.
     with Producer(client, ProducerOptions()) as producer:
         for partition in range(4):
-            producer.send(TopicPartition(topic, partition), batch_of([b"first"]), 1)
+            producer.send_batch(TopicPartition(topic, partition), batch_of([b"first"]), 1)
         producer.flush()
     noise = random.Random(7)
     columns = RecordColumns(None, pa.array([noise.randbytes(100) for _ in range(10_000)], pa.binary()))
@@ -268,7 +268,7 @@ def test_hundreds_of_thousands_of_records_are_written_in_seconds(client: KafkaCl
     with Producer(client, ProducerOptions()) as producer:
         for number in range(40):
             data, taken = encode_rows(columns, None, 0, 5_000, max_batch_bytes=1 << 20, compression="lz4")
-            producer.send(TopicPartition(topic, number % 4), data, taken)
+            producer.send_batch(TopicPartition(topic, number % 4), data, taken)
         producer.flush()
         assert producer.metrics.records == 200_000
         assert producer.metrics.retries == 0

@@ -108,7 +108,7 @@ def test_writes_with_batches_in_flight_lose_and_repeat_nothing(
         Producer(client, options) as producer,
     ):
         while time.monotonic() < end:
-            producer.send(topic, batch(number), 1)
+            producer.send_batch(topic, batch(number), 1)
             number += 1
         producer.flush()
         assert producer.metrics.retries == 0 or wire.failures
@@ -134,7 +134,7 @@ def test_reads_that_wait_for_records_longer_than_a_session_miss_none(
     ):
         for number in range(4):
             assert fetcher.poll(1_500 * number) is None
-            producer.send(topic, batch(number), 1)
+            producer.send_batch(topic, batch(number), 1)
             producer.flush()
             while len(found) <= number:
                 polled = fetcher.poll(10_000)
@@ -152,7 +152,7 @@ def test_reader_that_rests_for_longer_than_a_session_continues(broker: SessionsB
     """A response waits in the socket while the caller is busy, past the end of the session."""
     with client_of(broker.kafka) as other, Producer(other, ProducerOptions()) as producer:
         for number in range(6):
-            producer.send(topic, batch(number), 1)
+            producer.send_batch(topic, batch(number), 1)
             producer.flush()
     small = FetchOptions(max_bytes_per_fetch=1)
     found = []

@@ -50,7 +50,7 @@ def batch(*values: bytes) -> bytearray:
 def write(client: KafkaClient, transaction: OpenTransaction, where: TopicPartition, *batches: list[bytes]) -> None:
     with Producer(client, ProducerOptions(), transaction=transaction) as producer:
         for values in batches:
-            producer.send(where, batch(*values), len(values))
+            producer.send_batch(where, batch(*values), len(values))
         producer.flush()
 
 

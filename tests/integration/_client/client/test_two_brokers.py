@@ -170,7 +170,9 @@ def test_reads_and_writes_continue_with_a_leader_that_has_moved(
                 assert reader.next()
                 rows += reader.get().to_pylist()
             for number in range(10):
-                producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"%d" % number]}))), 1)
+                producer.send_batch(
+                    where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"%d" % number]}))), 1
+                )
             producer.flush()
             if leader == 1:
                 # Back where it began, and counted again.
@@ -244,13 +246,15 @@ def test_writes_continue_with_another_leader_while_the_former_one_stands_still(c
     where = TopicPartition(topic, 0)
     patient = ProducerOptions(request_timeout_ms=100_000)
     with KafkaClient(cluster.options()) as client, Producer(client, patient) as producer:
-        producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"0"]}))), 1)
+        producer.send_batch(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"0"]}))), 1)
         producer.flush()
         cluster.second.pause()
         try:
             started = time.monotonic()
             for number in range(1, 10):
-                producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"%d" % number]}))), 1)
+                producer.send_batch(
+                    where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"%d" % number]}))), 1
+                )
             producer.flush()
             # The former leader's answer alone would be waited for until kafka.request.timeout.ms.
             assert time.monotonic() - started < 75
@@ -277,7 +281,7 @@ def test_batches_are_stored_once_and_in_order_though_their_leader_dies(cluster: 
 
     def send(where: TopicPartition, *values: bytes) -> None:
         data = encode(pa.RecordBatch.from_pydict({"value": list(values)}))
-        producer.send(where, bytearray(data), len(values))
+        producer.send_batch(where, bytearray(data), len(values))
         expected[where.partition] += values
 
     with KafkaClient(cluster.options()) as client, Producer(client, ProducerOptions()) as producer:
@@ -349,7 +353,7 @@ def committed(cluster: TwoBrokers, topic: str) -> dict[int, list[bytes | None]]:
 
 
 def die_between_sends(cluster: TwoBrokers, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - as the others
-    send, sent = Producer.send, list[TopicPartition]()
+    send, sent = Producer.send_batch, list[TopicPartition]()
 
     def dying(self: Producer, where: TopicPartition, *batch: Any) -> None:
         sent.append(where)
@@ -359,7 +363,7 @@ def die_between_sends(cluster: TwoBrokers, publisher: Publisher, monkeypatch: py
             cluster.second.kill()
         send(self, where, *batch)
 
-    monkeypatch.setattr(Producer, "send", dying)
+    monkeypatch.setattr(Producer, "send_batch", dying)
 
 
 def die_before_the_end(cluster: TwoBrokers, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:

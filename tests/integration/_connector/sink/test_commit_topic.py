@@ -39,7 +39,7 @@ def put(client: KafkaClient, topic: CommitTopic, *markers: CommitMarker, commit:
     owner.join(transaction, [where])
     with Producer(client, ProducerOptions(), transaction=transaction) as producer:
         for each in markers:
-            producer.send(where, topic.encode(each.sink_id, each), 1)
+            producer.send_batch(where, topic.encode(each.sink_id, each), 1)
         producer.flush()
     owner.end(transaction, commit=commit)
     owner.fence()
@@ -117,7 +117,7 @@ def test_a_transaction_of_another_sink_is_waited_for_and_not_longer_than_is_said
     where = topic.partition_of("other")
     other.join(transaction, [where])
     with Producer(client, ProducerOptions(), transaction=transaction) as producer:
-        producer.send(where, topic.encode("other", marker("other", 1)), 1)
+        producer.send_batch(where, topic.encode("other", marker("other", 1)), 1)
         producer.flush()
     with pytest.raises(DeadlineError, match=r"COMMIT_TOPIC_HELD\] Reading commit markers of .* within 1500 ms"):
         reader.read("one")

@@ -383,7 +383,9 @@ def test_sparks_connector_reads_what_was_committed_exactly_once(
         # Records that nobody is to see: of a driver that was shut out.
         transaction = TransactionalId(client, f"other-{sink}", 60_000).fence()
         with Producer(client, ProducerOptions(), transaction=transaction) as producer:
-            producer.send(TopicPartition(topic, 0), records.encode(pa.RecordBatch.from_pydict({"value": [b"99"]})), 1)
+            producer.send_batch(
+                TopicPartition(topic, 0), records.encode(pa.RecordBatch.from_pydict({"value": [b"99"]})), 1
+            )
             producer.flush()
         TransactionalId(client, f"other-{sink}", 60_000).fence()
     options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic, "startingOffsets": "earliest"}

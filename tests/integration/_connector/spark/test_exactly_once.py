@@ -226,7 +226,9 @@ def test_kafkas_own_java_consumer_reads_what_was_committed(
         owner = TransactionalId(client, f"aborted-{target}", 60_000)
         transaction = owner.fence()
         with Producer(client, ProducerOptions(), transaction=transaction) as producer:
-            producer.send(TopicPartition(target, 0), encode(pa.RecordBatch.from_pydict({"value": [b"aborted"]})), 1)
+            producer.send_batch(
+                TopicPartition(target, 0), encode(pa.RecordBatch.from_pydict({"value": [b"aborted"]})), 1
+            )
             producer.flush()
         owner.fence()
     assert sorted(read_with_java(bootstrap_servers, target)) == [name.decode() for name in names(0, 30)]

@@ -209,7 +209,7 @@ def test_records_of_aborted_transactions_are_shown_only_if_they_are_asked_for(
         transaction = owner.fence()
         owner.join(transaction, [where])
         with Producer(client, ProducerOptions(), transaction=transaction) as producer:
-            producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [value]}))), 1)
+            producer.send_batch(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [value]}))), 1)
             producer.flush()
         owner.end(transaction, commit=commit)
     eventually(lambda: [each["value"] for each in told(bootstrap_servers, name)] == ["aborted", "committed"])

@@ -45,7 +45,7 @@ def left_open(ports: tuple[int, int]) -> str:
         assert transaction.identity.generation is Generation.V1
         owner.join(transaction, [where])
         with Producer(client, ProducerOptions(), transaction=transaction) as producer:
-            producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))), 1)
+            producer.send_batch(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))), 1)
             producer.flush()
     return name
 

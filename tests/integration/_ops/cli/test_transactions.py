@@ -60,7 +60,7 @@ def run(bootstrap_servers: str, *args: str, answer: str = "") -> Result:
 def write(client: KafkaClient, transaction: OpenTransaction, *partitions: TopicPartition) -> None:
     with Producer(client, ProducerOptions(), transaction=transaction) as producer:
         for where in partitions:
-            producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))), 1)
+            producer.send_batch(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))), 1)
         producer.flush()
 
 
@@ -200,7 +200,7 @@ def test_the_query_of_a_sink_is_named_by_its_newest_commit_marker(
         owner.join(transaction, [where])
         marker = CommitMarker(name, "8c0e", batch_id, "f", committed_at_ms=1_767_225_600_007)
         with Producer(client, ProducerOptions(), transaction=transaction) as producer:
-            producer.send(where, bytearray(commits.encode(name, marker)), 1)
+            producer.send_batch(where, bytearray(commits.encode(name, marker)), 1)
             producer.flush()
         # The second one stays open, and its marker is in it.
         if commit:

@@ -144,7 +144,7 @@ def test_check_leaves_an_open_transaction_open_and_makes_no_topic_and_no_group()
             where = TopicPartition("orders", 0)
             owner.join(transaction, [where])
             with Producer(client, ProducerOptions(), transaction=transaction) as producer:
-                producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))), 1)
+                producer.send_batch(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))), 1)
                 producer.flush()
             before = describe_transaction(client, "sink")
             assert before is not None

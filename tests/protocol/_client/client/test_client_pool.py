@@ -137,7 +137,7 @@ def test_connection_is_closed_when_its_client_comes_back_with_a_request_in_fligh
         with pool.borrow(options) as client:
             client.fetch_metadata(())
             connection = client.connection_to(0)
-            connection.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+            connection.send_request(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         assert connection.closed
 
 

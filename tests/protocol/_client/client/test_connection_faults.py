@@ -128,8 +128,8 @@ def test_a_broker_that_refuses_every_version_is_an_error_not_a_loop() -> None:
 def test_answers_are_received_in_the_order_sent() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.add_topic("t")
-        connection.send(metadata_request())
-        connection.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        connection.send_request(metadata_request())
+        connection.send_request(MetadataRequest(topics=None, allow_auto_topic_creation=False))
         assert connection.in_flight == 2
         assert [len(connection.receive(Deadline(5_000)).topics) for _ in range(2)] == [0, 1]
         assert connection.in_flight == 0
@@ -137,7 +137,7 @@ def test_answers_are_received_in_the_order_sent() -> None:
 
 def test_a_call_while_another_answer_is_due_is_refused() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
-        connection.send(metadata_request())
+        connection.send_request(metadata_request())
         with pytest.raises(ProtocolError, match=r"\[CONNECTION_BUSY\]"):
             connection.call(metadata_request(), Deadline(5_000))
 
@@ -242,7 +242,7 @@ def test_a_closed_connection_says_so() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
         connection.close()
         with pytest.raises(TransportError, match=r"\[CONNECTION_CLOSED\]"):
-            connection.send(metadata_request())
+            connection.send_request(metadata_request())
 
 
 def test_an_idle_connection_notices_that_the_broker_left() -> None:
@@ -332,7 +332,7 @@ def test_an_address_of_a_family_that_the_machine_lacks_is_passed_over(monkeypatc
 
 def test_an_answer_that_has_arrived_is_taken_when_the_time_is_over() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
-        connection.send(metadata_request())
+        connection.send_request(metadata_request())
         assert connection.readable(PATIENCE_S)
         assert connection.receive(Deadline(0)).cluster_id == "fake"
         with pytest.raises(ProtocolError, match="NOTHING_IN_FLIGHT"):

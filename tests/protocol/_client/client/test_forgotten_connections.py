@@ -155,7 +155,7 @@ def test_connection_beyond_its_idle_time_is_not_used(cluster: TcpCluster, proxy:
 def write(client: KafkaClient, *values: bytes, **options: object) -> Producer:
     producer = Producer(client, ProducerOptions(**options))  # type: ignore[arg-type]
     for value in values:
-        producer.send(T0, batch_of(value), 1)
+        producer.send_batch(T0, batch_of(value), 1)
     producer.flush()
     return producer
 
@@ -168,7 +168,7 @@ def test_write_after_an_idle_time_is_sent_again_under_the_same_sequences(
         proxy.forget()
         producer.reopen(client)
         began = time.monotonic()
-        producer.send(T0, batch_of(b"c"), 1)
+        producer.send_batch(T0, batch_of(b"c"), 1)
         producer.flush()
         assert time.monotonic() - began < SOON_S
     assert cluster.logs["t", 0].values() == [b"a", b"b", b"c"]
@@ -182,7 +182,7 @@ def test_write_whose_response_was_lost_is_not_stored_twice(
         producer.close()
         producer.reopen(client)
         proxy.set_wire(Wire(changes=(lost("Produce"),)))
-        producer.send(T0, batch_of(b"c"), 1)
+        producer.send_batch(T0, batch_of(b"c"), 1)
         producer.flush()
     assert len(cluster.requests(ProduceRequest)) == 3
     assert cluster.logs["t", 0].values() == [b"a", b"b", b"c"]
@@ -196,7 +196,7 @@ def test_write_without_an_identity_is_sent_once_and_only_on_a_connection_that_li
     with write(client, b"b", idempotence=False, acks=acks) as producer:
         eventually(lambda: len(cluster.logs["t", 0].values()) == 2)
         proxy.forget()
-        producer.send(T0, batch_of(b"c"), 1)
+        producer.send_batch(T0, batch_of(b"c"), 1)
         producer.flush()
     eventually(lambda: len(cluster.logs["t", 0].values()) == 3)
     assert cluster.logs["t", 0].values() == [b"a", b"b", b"c"]

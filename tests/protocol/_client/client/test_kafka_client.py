@@ -238,7 +238,7 @@ def test_borrowed_connection_is_not_shared_and_is_used_again() -> None:
         client.connections.give_back(0, first)
         assert client.connections.take_idle(0) is first
         assert client.connections.take_idle(0) is None
-        second.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        second.send_request(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         client.connections.give_back(0, second)
         assert second.closed
         first.close()
@@ -248,7 +248,7 @@ def test_own_connection_that_the_broker_has_closed_is_replaced_before_a_request(
     with TcpCluster() as cluster, cluster.client() as client:
         first = client.connection_to(0, client.deadline())
         assert client.connection_to(0, client.deadline()) is first
-        first.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        first.send_request(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         # With a request in flight it is the connection of that conversation.
         assert client.connection_to(0, client.deadline()) is first
         first.receive(client.deadline())

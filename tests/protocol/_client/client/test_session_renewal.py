@@ -88,9 +88,9 @@ def test_session_is_not_renewed_while_a_response_is_pending() -> None:
         connection = client.connection_to(0)
         before = logins(cluster)
         request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
-        connection.send(request)
+        connection.send_request(request)
         age(connection)
-        connection.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        connection.send_request(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         connection.receive(Deadline(5_000))
         connection.receive(Deadline(5_000))
         assert logins(cluster) == before
@@ -173,7 +173,7 @@ def test_request_that_the_broker_reads_too_late_says_that_the_session_had_ended(
     with sasl_cluster(ACCEPTED, user="late") as (cluster, client):
         connection = client.connection_to(0)
         cluster.script(MetadataRequest, Close())
-        connection.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        connection.send_request(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         age(connection, 70.0)
         with pytest.raises(TransportError, match=r"\[SESSION_ENDED\].*before the broker read the request") as caught:
             connection.receive(Deadline(5_000))

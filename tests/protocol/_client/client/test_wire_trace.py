@@ -59,7 +59,7 @@ def test_a_connection_s_life_is_traced_in_order(cluster: TcpCluster, wire: WireT
 def test_requests_sent_ahead_and_responses_have_the_same_ids(cluster: TcpCluster, wire: WireTrace) -> None:
     connection = opened(cluster)
     for _ in range(2):
-        connection.send(metadata_request())
+        connection.send_request(metadata_request())
     for _ in range(2):
         connection.receive(Deadline(5_000))
     connection.close()
@@ -73,7 +73,7 @@ def test_requests_sent_ahead_and_responses_have_the_same_ids(cluster: TcpCluster
 def test_a_request_in_flight_at_the_end_is_named_as_such(cluster: TcpCluster, wire: WireTrace) -> None:
     cluster.script(MetadataRequest, Silence)
     connection = opened(cluster)
-    connection.send(metadata_request())
+    connection.send_request(metadata_request())
     connection.close()
     assert wire.lines(connection.address)[-2:] == ["sent Metadata v13", "closed: 1 in flight"]
 

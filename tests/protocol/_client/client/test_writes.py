@@ -52,7 +52,7 @@ def write(cluster: TcpCluster) -> None:
     with client_of(cluster, **FAST) as client, Producer(client, ProducerOptions()) as producer:
         for number in range(10):
             for topic_partition in PARTITIONS:
-                producer.send(topic_partition, bytearray(batch([record(0, b"%d" % number)])), 1)
+                producer.send_batch(topic_partition, bytearray(batch([record(0, b"%d" % number)])), 1)
         producer.flush()
 
 

@@ -76,7 +76,7 @@ def send(producer: Producer, transaction: OpenTransaction | None = None, first: 
     for number in range(first, first + BATCHES):
         for where in PARTITIONS:
             attributes = 0 if transaction is None else TRANSACTIONAL
-            producer.send(where, bytearray(batch([record(0, b"%d" % number)], attributes=attributes)), 1)
+            producer.send_batch(where, bytearray(batch([record(0, b"%d" % number)], attributes=attributes)), 1)
     producer.flush()
 
 

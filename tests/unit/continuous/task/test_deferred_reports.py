@@ -20,7 +20,7 @@ class Driver:
         self.is_stopped = False
         self._error = error
 
-    def send(self, report: LaneReport) -> None:
+    def send_message(self, report: LaneReport) -> None:
         if self._error is not None:
             raise self._error
         self.sent.append(report)
@@ -48,7 +48,7 @@ def test_report_names_the_versions_that_were_written() -> None:
     driver, pending = Driver(), Pending()
     given: Any = pending
     reports = deferred(driver)
-    reports.send(_REPORT, given)
+    reports.send_report(_REPORT, given)
     reports.wait()
     reports.close()
     assert [report.state for report in driver.sent] == ["versions"]
@@ -62,7 +62,7 @@ def test_report_names_the_versions_that_were_written() -> None:
 )
 def test_failure_ends_the_lanes_of_the_task(driver: Driver, pending: Any) -> None:
     reports = deferred(driver)
-    reports.send(_REPORT, pending)
+    reports.send_report(_REPORT, pending)
     with pytest.raises(OSError, match="no room"):
         reports.wait()
     reports.close()

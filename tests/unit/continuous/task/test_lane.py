@@ -55,7 +55,7 @@ class Script:
         self.now = 1_000_000.0
         self.closed = False
 
-    def send(self, message: Any) -> None:
+    def send_message(self, message: Any) -> None:
         self.sent.append(message)
 
     def wait_for_go(self) -> None:

@@ -62,7 +62,7 @@ class AnyBroker:
         first = idle or self._open(deadline)
         answer_ms = self._options.answer_timeout_ms
         respond_by = deadline.within(answer_ms)
-        first.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
+        first.send_request(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
         while True:
             before = first.arrived
             response = first.receive(respond_by, limit=deadline, turn_s=hedge_after_s)
@@ -76,7 +76,7 @@ class AnyBroker:
             second = self._connect_to_another(first, respond_by, was_idle=idle is not None)
             if second is not None:
                 respond_by = deadline.within(answer_ms)
-                second.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
+                second.send_request(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
         except ConnectorError:
             # There is no other broker, so the silent one has the rest of the time.
             second = None

@@ -107,7 +107,7 @@ class RequestFanout:
     def __len__(self) -> int:
         return len(self._pending) + len(self._failed)
 
-    def send(self, broker_id: int, request: Any, *, min_version: int = 0) -> None:
+    def send_to_broker(self, broker_id: int, request: Any, *, min_version: int = 0) -> None:
         """Send a request to a broker that has none, or begin to connect to it first; `wait` returns the response.
 
         Args:
@@ -226,7 +226,7 @@ class RequestFanout:
         pending.connection = connection
         pending.respond_by = self._deadline.within(self._client.options.answer_timeout_ms)
         try:
-            connection.send(pending.request, timeout_ms=pending.respond_by.remaining_s() * 1000)
+            connection.send_request(pending.request, timeout_ms=pending.respond_by.remaining_s() * 1000)
         except ConnectorError as error:
             self._failed.append(self._fail(broker_id, error))
 
@@ -264,7 +264,7 @@ def call_brokers(
         client: the cluster.
         requests: by broker id.
         deadline: for all.
-        min_version: see `RequestFanout.send`.
+        min_version: see `RequestFanout.send_to_broker`.
 
     Returns:
         For each request the response, or why there is none.
@@ -272,7 +272,7 @@ def call_brokers(
     found: dict[int, BrokerResponse] = {}
     with RequestFanout(client, deadline) as fanout:
         for broker_id, request in requests.items():
-            fanout.send(broker_id, request, min_version=min_version)
+            fanout.send_to_broker(broker_id, request, min_version=min_version)
         while len(fanout):
             for done in fanout.wait(deadline.remaining_s()):
                 found[done.broker_id] = done
@@ -303,7 +303,7 @@ def call_leaders(
         build: returns the request for partitions of one leader.
         take: gets a response and its partitions; returns the failed partitions, or raises for all of them.
         deadline: for all.
-        min_version: see `RequestFanout.send`.
+        min_version: see `RequestFanout.send_to_broker`.
     """
     by_broker: dict[int, list[PartitionMetadata]] = {}
     for leader in leaders:

@@ -357,7 +357,7 @@ class Fetcher:
                 return
             rack = self._client.options.client_rack if step.use_rack else None
             request = FetchFrame(step.positions, self._fetch, max_bytes=step.max_bytes, rack=rack)
-            connection.send(request, max_version=request.max_version)
+            connection.send_request(request, max_version=request.max_version)
         except ConnectorError as error:
             lane.drop()
             self._session.on_failure(step.broker_id, error, cut_short=_cut_short(error, progress))

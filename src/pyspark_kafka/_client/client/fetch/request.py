@@ -78,7 +78,7 @@ def _pack_partition(at: FetchPosition, version: int) -> bytes:
 
 
 class FetchFrame(FramedRequest):
-    """A Fetch request for any number of partitions of one broker, sent with `Connection.send`.
+    """A Fetch request for any number of partitions of one broker, sent with `Connection.send_request`.
 
     Sessionless (id 0, epoch -1): brokers hold 1,000 session slots, and tasks are short. The bytes are put together
     here: kafka-python's encoder takes 150 calls for two partitions, and a reader sends one request after the other.

@@ -230,7 +230,7 @@ class Connection:
 
     # -- sending
 
-    def send(self, request: Any, *, max_version: int | None = None, timeout_ms: float | None = None) -> int:
+    def send_request(self, request: Any, *, max_version: int | None = None, timeout_ms: float | None = None) -> int:
         """Send a request in the negotiated version without waiting for its response.
 
         If nothing is in flight and the session of the login is old, the login is repeated first, which waits for
@@ -282,7 +282,7 @@ class Connection:
         sent = _SentRequest(self._correlation_id, request.name, version, header, decode, began, traced, limit_bytes)
         budget_ms = self._options.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
-            (self._stream or self._open_stream()).send(pieces, budget_ms / 1000)
+            (self._stream or self._open_stream()).send_pieces(pieces, budget_ms / 1000)
         except OSError as error:
             failure: ConnectorError = lost(self.address, "while a request was sent", error)
             if isinstance(error, TimeoutError):
@@ -337,7 +337,7 @@ class Connection:
                 parameters={"broker": self.address},
             )
         step = deadline.within(self._options.answer_timeout_ms)
-        self.send(request, max_version=max_version, timeout_ms=step.remaining_s() * 1000)
+        self.send_request(request, max_version=max_version, timeout_ms=step.remaining_s() * 1000)
         return self.receive(step, limit=deadline)
 
     # -- receiving

@@ -64,7 +64,7 @@ class FrameStream:
         self._frame: memoryview | None = None
         self._arrived = 0
 
-    def send(self, pieces: Iterable[bytes | bytearray | memoryview], timeout_s: float) -> None:
+    def send_pieces(self, pieces: Iterable[bytes | bytearray | memoryview], timeout_s: float) -> None:
         """Send the pieces of one frame as they are.
 
         Raises:

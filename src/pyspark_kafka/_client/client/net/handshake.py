@@ -193,7 +193,7 @@ def is_alive(idle: Connection, deadline: Deadline) -> bool:
     """
     try:
         request = ApiVersionsRequest(client_software_name=_CLIENT_NAME, client_software_version=__version__)
-        idle.send(request, timeout_ms=SILENT_S * 1000)
+        idle.send_request(request, timeout_ms=SILENT_S * 1000)
         if idle.readable(min(SILENT_S, deadline.remaining_s())):
             idle.receive(deadline.within(SILENT_S * 1000))
             return True
@@ -208,7 +208,7 @@ def negotiate_versions(connection: Connection, deadline: Deadline) -> ApiVersion
     version = ApiVersionsRequest.max_version
     while True:
         request = ApiVersionsRequest(client_software_name=_CLIENT_NAME, client_software_version=__version__)
-        connection.send(request, max_version=version, timeout_ms=deadline.remaining_s() * 1000)
+        connection.send_request(request, max_version=version, timeout_ms=deadline.remaining_s() * 1000)
         response = connection.receive(deadline)
         offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
         if response.error_code == ErrorCode.NONE:

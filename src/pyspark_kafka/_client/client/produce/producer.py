@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Bytes = bytes | bytearray | memoryview
 
 MIB = 1 << 20
-# The most bytes of batches that wait for their acknowledgement: `send` blocks above it. As Java's buffer.memory.
+# The most bytes of batches that wait for their acknowledgement: `send_batch` blocks above it. As Java's buffer.memory.
 BUFFER_BYTES = 32 * MIB
 # How long a topic that was never seen is looked up: a new one is known to all brokers after some seconds.
 TOPIC_TIMEOUT_MS = 15_000
@@ -93,9 +93,9 @@ class Producer:
 
     Brokers drop what a retry of an idempotent producer sends twice; see `WriteMode`.
 
-    All I/O happens inside of the calls: `send` returns as soon as the batch is queued and the buffer has room, `flush`
-    returns when everything is acknowledged. So the time between calls does not count for delivery. The bytes of a batch
-    are not copied; they must not change until then.
+    All I/O happens inside of the calls: `send_batch` returns as soon as the batch is queued and the buffer has room,
+    `flush` returns when everything is acknowledged. So the time between calls does not count for delivery. The bytes of
+    a batch are not copied; they must not change until then.
     After an error the producer cannot be used: every later call raises the same error.
 
     A batch of several records that is too large for its topic is cut into smaller ones, as are the topic's later ones.
@@ -258,7 +258,9 @@ class Producer:
 
     # -- delivery
 
-    def send(self, topic_partition: TopicPartition, data: Bytes, record_count: int, *, at_once: bool = True) -> None:
+    def send_batch(
+        self, topic_partition: TopicPartition, data: Bytes, record_count: int, *, at_once: bool = True
+    ) -> None:
         """Queue one record batch; blocks only while the buffer is full.
 
         It gets its stamp here.
@@ -268,7 +270,8 @@ class Producer:
             data: one batch of format 2, base offset 0; kept, not copied, until it is acknowledged. A stamp is written
                 into a bytearray in place; other kinds of bytes are copied for it.
             record_count: how many records it holds, one for each of its offsets.
-            at_once: False leaves a small batch to the next `send`, `poll` or `flush`, so that both share a request.
+            at_once: False leaves a small batch to the next `send_batch`, `poll` or `flush`, so that both share a
+                request.
 
         Raises:
             ProtocolError: the bytes are not such a batch, or carry another stamp.
@@ -278,8 +281,8 @@ class Producer:
             if at_once or self._loop.fills_a_request:
                 self._loop.step(everything=False, wait=False)
 
-    def send_all(self, batches: Iterable[tuple[TopicPartition, Bytes, int]]) -> None:
-        """Queue record batches as `send` does, then send what can be sent, as `poll` does: one request a broker.
+    def send_batches(self, batches: Iterable[tuple[TopicPartition, Bytes, int]]) -> None:
+        """Queue record batches as `send_batch` does, then send what can be sent, as `poll` does: one request a broker.
 
         Args:
             batches: where each goes, its bytes, and how many records it holds.

@@ -37,7 +37,7 @@ _ACKS_TIMEOUT = struct.Struct(">hi")
 
 
 class ProduceFrame(FramedRequest):
-    """A Produce request, sent with `Connection.send`.
+    """A Produce request, sent with `Connection.send_request`.
 
     Args:
         acks: -1, 1 or 0.

@@ -240,7 +240,7 @@ class _LookUp:
             self._in_flight[broker_id] = partitions
             for partition in partitions:
                 del self._pending[partition.topic_partition]
-            self._fanout.send(broker_id, request)
+            self._fanout.send_to_broker(broker_id, request)
 
     def _receive(self, done: BrokerResponse) -> None:
         partitions = self._in_flight.pop(done.broker_id)

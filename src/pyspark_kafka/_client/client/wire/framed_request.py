@@ -19,7 +19,7 @@ CORRELATION_ID = 8
 
 
 class FramedRequest:
-    """A request that `Connection.send` takes in place of an object of kafka-python's request classes.
+    """A request that `Connection.send_request` takes in place of an object of kafka-python's request classes.
 
     Not an ABC: to check whether an object is an instance of one takes a call of Python, for each request.
 

@@ -252,11 +252,11 @@ class Publisher:
                 data = memoryview(chunk.load(self._spool))
                 position = 0
                 for batch in chunk.batches:
-                    producer.send(batch.topic_partition, data[position : position + batch.size], batch.records)
+                    producer.send_batch(batch.topic_partition, data[position : position + batch.size], batch.records)
                     position += batch.size
             # Last: a marker without its records would be worse than records without their marker. The transaction
             # prevents both.
-            producer.send(marker_at, self._topic.encode(key, replace(ours, committed_at_ms=self._clock())), 1)
+            producer.send_batch(marker_at, self._topic.encode(key, replace(ours, committed_at_ms=self._clock())), 1)
             producer.flush()
             offset = producer.last_offset(marker_at)
         if offset is None:

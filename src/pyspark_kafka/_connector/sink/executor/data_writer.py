@@ -54,18 +54,18 @@ class KafkaDataWriter(DataWriter):
             # Spark may have taken long to make the rows: responses are there, and small batches can follow.
             self._producer.poll()
         for encoded in self._encoder.gather_rows(batch):
-            self._producer.send(encoded)
+            self._producer.send_batch(encoded)
 
     def flushNow(self) -> None:
         """Send the gathered rows; their acknowledgements are waited for at `commit`."""
         self._is_flushed = True
-        # Also while requests are in flight: the time of the next call that could send it is unknown.
-        self._producer.send_all(list(self._encoder.finish()))
+        # Also beside requests in flight: nobody knows when the next call comes that could send it.
+        self._producer.send_batches(list(self._encoder.finish()))
 
     def commit(self) -> KafkaCommitMessage:
         """Send what is left and wait for every acknowledgement."""
         for encoded in self._encoder.finish():
-            self._producer.send(encoded)
+            self._producer.send_batch(encoded)
         self._producer.flush()
         return KafkaCommitMessage(self._encoder.records, self._encoder.encoded_bytes)
 

@@ -46,15 +46,15 @@ class TaskProducer:
         """Return the partitions with a leader, in order, if they are known; sends no request."""
         return self._producer().available_partitions(topic)
 
-    def send(self, batch: EncodedBatch, *, at_once: bool = True) -> None:
-        """Queue one record batch; blocks only while the buffer is full. See `Producer.send`."""
+    def send_batch(self, batch: EncodedBatch, *, at_once: bool = True) -> None:
+        """Queue one record batch; blocks only while the buffer is full. See `Producer.send_batch`."""
         topic_partition, data, record_count = batch
-        self._producer().send(topic_partition, data, record_count, at_once=at_once)
+        self._producer().send_batch(topic_partition, data, record_count, at_once=at_once)
 
-    def send_all(self, batches: list[EncodedBatch]) -> None:
-        """Queue record batches and send what can be sent; see `Producer.send_all`."""
+    def send_batches(self, batches: list[EncodedBatch]) -> None:
+        """Queue record batches and send what can be sent; see `Producer.send_batches`."""
         if batches or self._borrowed is not None:
-            self._producer().send_all(batches)
+            self._producer().send_batches(batches)
 
     def poll(self, *, everything: bool = False) -> None:
         """Process available responses, and send as much as they have made room for; see `Producer.poll`."""

@@ -185,7 +185,7 @@ class KafkaTaskTransactionWriter(DataWriter):
                 gathered.extend(left)
                 owner.join(transaction, {batch.topic_partition for batch in gathered})
             for batch in gathered:
-                producer.send(*batch)
+                producer.send_batch(*batch)
                 self._last_batches[batch.topic_partition] = batch.record_count
 
     def _open(self) -> tuple[Producer, OpenTransaction, TransactionalId]:

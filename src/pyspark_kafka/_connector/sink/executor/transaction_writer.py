@@ -115,7 +115,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         with self._asking():
             batches = list(self._encoder.finish())
             self._join(batches)
-            self._producer.send_all(batches)
+            self._producer.send_batches(batches)
 
     def setStates(self, states: Mapping[str, str]) -> None:
         """Keep the text of each topic-partition's state for its position."""
@@ -201,7 +201,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
             self._join(batches)
         for batch in batches:
             self._join((batch,))
-            self._producer.send(*batch)
+            self._producer.send_batch(*batch)
 
     def _join(self, batches: Sequence[EncodedBatch]) -> None:
         """Have the partitions of record batches join the transaction, before any of them is sent."""

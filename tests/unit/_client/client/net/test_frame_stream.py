@@ -138,6 +138,6 @@ def test_size_within_the_limit_is_taken(clock: Clock, size: int) -> None:
 @pytest.mark.parametrize("room", [0, 3, 5, 7, 100])
 def test_pieces_are_sent_in_order_whatever_the_socket_takes_at_once(clock: Clock, room: int) -> None:
     sock = Socket(clock, room=room)
-    stream_of(sock).send([b"first", bytearray(b"second"), memoryview(b"third")], 1.0)
+    stream_of(sock).send_pieces([b"first", bytearray(b"second"), memoryview(b"third")], 1.0)
     assert sock.taken == b"firstsecondthird"
     assert sock.timeout_s == 0.0

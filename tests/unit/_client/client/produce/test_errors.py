@@ -166,7 +166,7 @@ def test_topic_that_never_was_fails_after_15_seconds_naming_it() -> None:
     cluster = MemoryCluster()
     started = cluster.clock.now
     with make_producer(cluster) as producer:
-        producer.send(TopicPartition("typo", 0), batch_of(b"a"), 1)
+        producer.send_batch(TopicPartition("typo", 0), batch_of(b"a"), 1)
         with pytest.raises(
             DeliveryError, match=r"^\[UNKNOWN_TOPIC\] Writing to typo-0 failed: topic 'typo' does not exist, or"
         ):
@@ -177,7 +177,7 @@ def test_topic_that_never_was_fails_after_15_seconds_naming_it() -> None:
 def test_partition_that_is_not_there_fails_after_15_seconds_telling_how_many_there_are() -> None:
     cluster = MemoryCluster(partitions=2)
     with make_producer(cluster) as producer:
-        producer.send(TopicPartition("orders", 2), batch_of(b"a"), 1)
+        producer.send_batch(TopicPartition("orders", 2), batch_of(b"a"), 1)
         with pytest.raises(
             DeliveryError,
             match=r"^\[UNKNOWN_PARTITION\] Writing to orders-2 failed: topic 'orders' has no partition 2; it has 2,",

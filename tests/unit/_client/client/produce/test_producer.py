@@ -43,7 +43,7 @@ def test_records_arrive_in_order_and_are_counted() -> None:
     cluster = MemoryCluster()
     with make_producer(cluster) as producer:
         for number in range(30):
-            producer.send(TopicPartition("orders", number % 2), batch_of(b"%d" % number, b"more"), 2)
+            producer.send_batch(TopicPartition("orders", number % 2), batch_of(b"%d" % number, b"more"), 2)
         producer.flush()
         assert producer.metrics.records == 60
         assert producer.metrics.retries == 0
@@ -149,7 +149,7 @@ def test_responses_make_room_for_new_batches(max_in_flight: int) -> None:
     cluster = MemoryCluster(partitions=1)
     with make_producer(cluster, max_in_flight=max_in_flight) as producer:
         for number in range(12):
-            producer.send_all([(ORDERS_0, batch_of(b"%d" % number), 1)])
+            producer.send_batches([(ORDERS_0, batch_of(b"%d" % number), 1)])
             assert cluster.values(0) == numbers(*range(number + 1))
         assert producer.metrics.records >= 11
 
@@ -259,7 +259,7 @@ def test_every_partition_holds_what_was_sent_once_and_in_order(
             topic_partition = TopicPartition("orders", partition)
             if at_once:
                 # As the lane of a continuous query does.
-                producer.send_all([(topic_partition, batch_of(b"%d" % number, size=size), 1)])
+                producer.send_batches([(topic_partition, batch_of(b"%d" % number, size=size), 1)])
                 cluster.clock.sleep(0.003)
             else:
                 send_numbered(producer, topic_partition, number, size=size)
@@ -507,7 +507,7 @@ def test_batch_with_a_stamp_is_refused() -> None:
             match=r"SEQUENCE_STAMP_MISMATCH\] orders-0: .*the sequence 9 of producer 4711, epoch 0; .* got 0 of",
         ),
     ):
-        producer.send(ORDERS_0, data, 1)
+        producer.send_batch(ORDERS_0, data, 1)
 
 
 def test_record_count_that_is_not_the_header_s_is_refused() -> None:
@@ -515,7 +515,7 @@ def test_record_count_that_is_not_the_header_s_is_refused() -> None:
         make_producer(MemoryCluster()) as producer,
         pytest.raises(ProtocolError, match=r"RECORD_BATCH_INVALID\] orders-0: a batch said to hold 2 records has 1"),
     ):
-        producer.send(ORDERS_0, batch_of(b"a"), 2)
+        producer.send_batch(ORDERS_0, batch_of(b"a"), 2)
 
 
 def test_read_only_bytes_are_copied_for_their_stamp_and_not_changed() -> None:
@@ -523,7 +523,7 @@ def test_read_only_bytes_are_copied_for_their_stamp_and_not_changed() -> None:
     data = bytes(batch_of(b"a"))
     unchanged = bytes(bytearray(data))
     with make_producer(cluster) as producer:
-        producer.send(ORDERS_0, memoryview(data), 1)
+        producer.send_batch(ORDERS_0, memoryview(data), 1)
         producer.flush()
     assert data == unchanged
     assert cluster.values(0) == [b"a"]
@@ -687,7 +687,7 @@ def test_batches_of_many_partitions_share_few_requests_in_bulk() -> None:
     producer = make_producer(cluster, bulk=True, max_request_size=1 << 20)
     # Each answer is there at once, so that nothing is ever in flight.
     for number in range(400):
-        producer.send(TopicPartition("orders", number % 100), batch_of(b"%d" % number, size=16_000), 1)
+        producer.send_batch(TopicPartition("orders", number % 100), batch_of(b"%d" % number, size=16_000), 1)
     producer.flush()
     assert len(cluster.requests) <= 16
     assert sum(len(partitions_of(request)) for _, request in cluster.requests) == 400
@@ -698,7 +698,7 @@ def test_buffer_full_of_small_batches_for_many_brokers_is_sent_in_bulk() -> None
     cluster = MemoryCluster(partitions=50, brokers=50)
     producer = make_producer(cluster, bulk=True, buffer_bytes=100_000)
     for number in range(200):
-        producer.send(TopicPartition("orders", number % 50), batch_of(b"%d" % number, size=4_000), 1)
+        producer.send_batch(TopicPartition("orders", number % 50), batch_of(b"%d" % number, size=4_000), 1)
     producer.flush()
     assert cluster.values(49) == numbers(49, 99, 149, 199)
 
@@ -716,7 +716,7 @@ def test_pending_batches_are_not_looked_through_for_each_small_batch_in_bulk(mon
 
     monkeypatch.setattr(ProducerState, "sendable", counted)
     for number in range(3_000):
-        producer.send(TopicPartition("orders", number % 1_000), batch_of(b"%d" % number, size=4_000), 1)
+        producer.send_batch(TopicPartition("orders", number % 1_000), batch_of(b"%d" % number, size=4_000), 1)
     producer.flush()
     # A request takes some 130 of them: a look at all that wait for each new one would be 65 looks a batch.
     assert looks <= 15 * 3_000

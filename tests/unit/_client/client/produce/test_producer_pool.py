@@ -52,7 +52,7 @@ def write(pool: ProducerPool, *values: bytes, to: TopicPartition = ORDERS_0) -> 
     """Do what a task does: each value is a batch."""
     with pool.borrow(SETTINGS) as producer:
         for value in values:
-            producer.send(to, batch_of(value), 1)
+            producer.send_batch(to, batch_of(value), 1)
         producer.flush()
     return producer
 
@@ -81,7 +81,7 @@ def test_warm_task_asks_nothing_before_it_writes(pool: ProducerPool, cluster: Me
     lookups = cluster.lookups
     with pool.borrow(SETTINGS) as producer:
         assert producer.partition_count("orders") == 2
-        producer.send(ORDERS_1, batch_of(b"b"), 1)
+        producer.send_batch(ORDERS_1, batch_of(b"b"), 1)
         producer.flush()
     assert cluster.lookups == lookups
 
@@ -106,7 +106,7 @@ def test_task_counts_its_own_records(pool: ProducerPool) -> None:
     write(pool, b"a", b"b")
     with pool.borrow(SETTINGS) as producer:
         assert producer.metrics == ProducerMetrics(0, 0, 0, 0)
-        producer.send(ORDERS_0, batch_of(b"c"), 1)
+        producer.send_batch(ORDERS_0, batch_of(b"c"), 1)
         producer.flush()
         assert producer.metrics.records == 1
 
@@ -124,8 +124,8 @@ def test_first_batches_of_a_task_travel_alone(pool: ProducerPool, cluster: Memor
     cluster.latency_s = 0.01
     before = len(cluster.requests)
     with pool.borrow(SETTINGS) as producer:
-        producer.send(ORDERS_0, batch_of(b"c"), 1)
-        producer.send(ORDERS_0, batch_of(b"d"), 1)
+        producer.send_batch(ORDERS_0, batch_of(b"c"), 1)
+        producer.send_batch(ORDERS_0, batch_of(b"d"), 1)
         producer.poll()
         assert len(cluster.requests) == before + 1
         producer.flush()
@@ -145,7 +145,7 @@ def test_producer_is_dropped_after_a_failure(pool: ProducerPool, cluster: Memory
 def test_producer_is_dropped_when_the_task_fails_elsewhere(pool: ProducerPool) -> None:
     def task() -> None:
         with pool.borrow(SETTINGS) as producer:
-            producer.send(ORDERS_0, batch_of(b"a"), 1)
+            producer.send_batch(ORDERS_0, batch_of(b"a"), 1)
             producer.flush()
             raise ValueError("boom")
 
@@ -157,7 +157,7 @@ def test_producer_is_dropped_when_the_task_fails_elsewhere(pool: ProducerPool) -
 def test_producer_is_dropped_when_rows_were_not_flushed(pool: ProducerPool) -> None:
     write(pool, b"a")
     with pool.borrow(SETTINGS) as producer:
-        producer.send(ORDERS_0, batch_of(b"b"), 1)
+        producer.send_batch(ORDERS_0, batch_of(b"b"), 1)
     assert len(pool) == 0
 
 
@@ -226,7 +226,7 @@ def test_forked_child_starts_with_an_empty_pool(pool: ProducerPool) -> None:
 
 def test_producer_that_was_lent_before_a_fork_does_not_come_back_in_the_child(pool: ProducerPool) -> None:
     with pool.borrow(SETTINGS) as producer:
-        producer.send(ORDERS_0, batch_of(b"a"), 1)
+        producer.send_batch(ORDERS_0, batch_of(b"a"), 1)
         producer.flush()
         producer.created_in = os.getpid() + 1
     assert len(pool) == 0
@@ -242,7 +242,7 @@ def test_idle_producers_are_dropped_when_the_pool_is_cleared(pool: ProducerPool)
 @pytest.mark.parametrize("flushed", [False, True])
 def test_producer_in_use_or_not_flushed_cannot_be_opened_again(cluster: MemoryCluster, *, flushed: bool) -> None:
     producer = Producer(cluster.as_client(), ProducerOptions(), clock=cluster.clock)
-    producer.send(ORDERS_0, batch_of(b"a"), 1)
+    producer.send_batch(ORDERS_0, batch_of(b"a"), 1)
     if flushed:
         producer.flush()  # but not closed
     else:

@@ -57,16 +57,16 @@ class FakeProducer:
     def available_partitions(self, topic: str) -> tuple[int, ...]:
         return self.available.get(topic, ())
 
-    def send_all(self, batches: list[tuple[TopicPartition, bytearray, int]]) -> None:
+    def send_batches(self, batches: list[tuple[TopicPartition, bytearray, int]]) -> None:
         for batch in batches:
-            self.send(*batch, at_once=False)
+            self.send_batch(*batch, at_once=False)
         self._note("send all")
 
     def poll(self, *, everything: bool) -> None:
         if everything:
             self._note("poll everything")
 
-    def send(
+    def send_batch(
         self, topic_partition: TopicPartition, data: bytearray, record_count: int, *, at_once: bool = True
     ) -> None:
         self._note("send" if at_once else "queue")

@@ -55,7 +55,8 @@ class ProducerState:
         delivered_bytes: bytes acknowledged in this task.
         delivered_batches: batches acknowledged in this task.
         ready: the partitions that have something to send and wait for nothing but, perhaps, the end of a pause. The
-            others wait for responses: with a thousand partitions most wait, and each `send` looks for what it may send.
+            others wait for responses: with a thousand partitions most wait, and each `send_batch` looks for what it may
+            send.
         retries: how often a batch was sent again in this task.
 
     Source: KIP-98, KIP-360; Kafka `ProducerStateManager`, `ProducerAppendInfo`.

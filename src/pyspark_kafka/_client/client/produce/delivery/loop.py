@@ -262,7 +262,7 @@ class DeliveryLoop:
         lane.used_at = now
         try:
             timeout_ms = max(1.0, min(timeout_s, expires_at - now) * 1000)
-            lane.connection.send(frame, max_version=self._max_version, timeout_ms=timeout_ms)
+            lane.connection.send_request(frame, max_version=self._max_version, timeout_ms=timeout_ms)
         except ConnectorError as error:
             self._failures.lose(lane, error)
             if decide(error).action is RetryAction.FAIL:

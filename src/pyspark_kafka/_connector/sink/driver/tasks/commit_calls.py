@@ -123,7 +123,7 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
         try:
             with Producer(self._client, self._options.producer, transaction=transaction) as producer:
                 stamped = replace(marker, committed_at_ms=self.now_ms())
-                producer.send(at, self._topic.encode(self._sink_id, stamped), 1)
+                producer.send_batch(at, self._topic.encode(self._sink_id, stamped), 1)
                 producer.flush()
                 offset = producer.last_offset(at)
         except DeliveryError as error:

@@ -37,8 +37,8 @@ def test_batches_too_large_for_their_topic_are_cut_and_every_record_is_there_onc
     sent = large_batches(8)
     with make_producer(cluster, idempotence=idempotence) as producer:
         for data, values in sent:
-            producer.send(ORDERS_0, data, len(values))
-            producer.send(ORDERS_1, batch_of(values[0]), 1)
+            producer.send_batch(ORDERS_0, data, len(values))
+            producer.send_batch(ORDERS_1, batch_of(values[0]), 1)
         producer.flush()
         metrics = producer.metrics
     expected, found = [value for _, values in sent for value in values], cluster.values(0)
@@ -55,11 +55,11 @@ def test_batches_after_a_refused_one_are_cut_before_they_are_sent() -> None:
     cluster.max_message_bytes = 4_000
     (first, values), *others = large_batches(4)
     with make_producer(cluster) as producer:
-        producer.send(ORDERS_0, first, len(values))
+        producer.send_batch(ORDERS_0, first, len(values))
         producer.flush()
         before = len(cluster.requests)
         for data, of_batch in others:
-            producer.send(ORDERS_0, data, len(of_batch))
+            producer.send_batch(ORDERS_0, data, len(of_batch))
         producer.flush()
     sizes = [
         len(bytes(entry.records))
@@ -76,8 +76,8 @@ def test_sequences_of_parts_continue_as_those_of_the_whole_batch() -> None:
     cluster.max_message_bytes = 4_000
     (data, values), (later, more) = large_batches(2)
     with make_producer(cluster) as producer:
-        producer.send(ORDERS_0, data, len(values))
-        producer.send(ORDERS_0, later, len(more))
+        producer.send_batch(ORDERS_0, data, len(values))
+        producer.send_batch(ORDERS_0, later, len(more))
         producer.flush()
     assert cluster.values(0) == [*values, *more]
     assert cluster.sequences(0)[-1][1] == len(values) + len(more) - 1
@@ -92,7 +92,7 @@ def test_a_fault_while_batches_are_cut_neither_loses_nor_doubles(fault: Fault, p
     sent = large_batches(5)
     with make_producer(cluster) as producer:
         for data, values in sent:
-            producer.send(ORDERS_0, data, len(values))
+            producer.send_batch(ORDERS_0, data, len(values))
         producer.flush()
     assert cluster.values(0) == [value for _, values in sent for value in values]
 
@@ -103,7 +103,7 @@ def test_a_batch_that_is_in_the_log_already_is_not_written_again_in_parts() -> N
     # Written, and the topic's limit lowered before it is sent again.
     cluster.faults.extend([LOST_REPLY, Fault(appends=False, code=10)])
     with make_producer(cluster) as producer:
-        producer.send(ORDERS_0, data, len(values))
+        producer.send_batch(ORDERS_0, data, len(values))
         with pytest.raises(DeliveryError, match=r"^\[OUT_OF_ORDER_SEQUENCE_NUMBER\] .* not delivered 0, unknown 40"):
             producer.flush()
     assert cluster.values(0) == values
@@ -114,7 +114,7 @@ def test_topic_that_accepts_less_is_warned_of_once_with_the_option_to_set(caplog
     cluster.max_message_bytes = 4_000
     with make_producer(cluster) as producer:
         for data, values in large_batches(3):
-            producer.send(ORDERS_0, data, len(values))
+            producer.send_batch(ORDERS_0, data, len(values))
         producer.flush()
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 1

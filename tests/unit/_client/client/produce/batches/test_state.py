@@ -409,7 +409,7 @@ def test_partitions_that_wait_for_responses_are_not_looked_at_again_and_again() 
         for place in places:
             state.append(place, b"x", 1, number, expires_at=10.0)
     first = send_all(state)
-    # Each partition's second batch waits for its first one: a `send` has nothing to walk over.
+    # Each partition's second batch waits for its first one: a `send_batch` has nothing to walk over.
     assert len(first) == 1_000
     assert list(state.ready) == []
     state.acknowledge(first[7])
