@@ -109,10 +109,10 @@ class CommitsBeforeItPrepares(EpochFiles):
     def prepare(self, *arguments: Any) -> None:
         self.kept_back = arguments
 
-    def commit(self, epoch: int, state: str = "") -> None:
+    def write_commit(self, epoch: int, state: str = "") -> None:
         if hasattr(self, "kept_back"):
             super().prepare(*self.kept_back)
-        super().commit(epoch, state)
+        super().write_commit(epoch, state)
 
 
 class MissesALane(EpochCoordinator):
@@ -177,7 +177,7 @@ class ForgetsTheUnfinished(EpochCommits):
     def resume(self) -> int:
         unfinished = recover(self._files, self._epochs).unfinished
         if unfinished is not None:
-            self._epochs.commit(unfinished.epoch)
+            self._epochs.write_commit(unfinished.epoch)
         return super().resume()
 
 

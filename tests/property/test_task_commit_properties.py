@@ -49,9 +49,9 @@ def test_parts_are_lost_only_by_the_time_after_a_decision_and_are_reported(gener
 class Careless(TaskCommits):
     """Begins to end transactions before the decision is written."""
 
-    def commit(self, planning: Any, ours: Any, tasks: Sequence[TaskTransaction]) -> Any:
+    def commit_batch(self, planning: Any, ours: Any, tasks: Sequence[TaskTransaction]) -> Any:
         self._calls.commit_tasks(tasks[:1])
-        return super().commit(planning, ours, tasks)
+        return super().commit_batch(planning, ours, tasks)
 
 
 class Forgetful(TaskCommits):

@@ -157,7 +157,7 @@ def patch_driver(place: str) -> None:
     _wrap(EpochFiles, "prepare", prepared, lambda *_: at(place, "after_prepare"))
     _wrap(EpochFiles, "_create", created)
     _wrap(EpochFiles, "prepared_messages", None, lambda *_: at(place, "before_recommit"))
-    _wrap(EpochFiles, "commit", committing, lambda *_: at(place, "after_commit_log"))
+    _wrap(EpochFiles, "write_commit", committing, lambda *_: at(place, "after_commit_log"))
     _wrap(TransactionalId, "fence", lambda *_: at(place, "before_fence"), lambda *_: at(place, "after_fence"))
     keep_all_epochs()
 

@@ -41,7 +41,7 @@ def test_driver_that_was_replaced_does_not_write_over_the_epoch_of_its_successor
         monkeypatch.setattr(EpochFiles, "_create", create)
         successor.take_over("successor")
         successor.prepare(1, '{"t":{"0":150}}', ["{}"], 0)
-        successor.commit(1)
+        successor.write_commit(1)
         create(epochs, name, text)
 
     monkeypatch.setattr(EpochFiles, "_create", take_over)

@@ -186,13 +186,13 @@ from pyspark_kafka.continuous.query import writer
 
 servers, source, target, checkpoint = sys.argv[1:]
 writer._AVAILABLE_NOW_INTERVAL_MS = 100
-commit = EpochFiles.commit
+commit = EpochFiles.write_commit
 
 def commit_and_die(self, *arguments):
     commit(self, *arguments)
     os.kill(os.getpid(), signal.SIGKILL)
 
-EpochFiles.commit = commit_and_die
+EpochFiles.write_commit = commit_and_die
 
 def slow(batches):
     for batch in batches:

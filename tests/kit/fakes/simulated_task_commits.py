@@ -295,7 +295,7 @@ class Simulation:
                     task = self.rng.choice([task, self.attempt(planning, batch, number)])
                 tasks.append(task)
             self._late.append((planning, batch))
-            self._commits(calls).commit(planning, replace(ours, records=len(tasks)), tasks)
+            self._commits(calls).commit_batch(planning, replace(ours, records=len(tasks)), tasks)
             self.batch = max(self.batch, batch + 1)
         except DeathError:
             pass

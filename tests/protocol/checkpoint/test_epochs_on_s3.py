@@ -42,7 +42,7 @@ def offset(end: int) -> str:
 def run(epochs: EpochFiles, numbers: range) -> None:
     for number in numbers:
         epochs.prepare(number, offset(20 * (number + 1)), ["{}"], 0)
-        epochs.commit(number)
+        epochs.write_commit(number)
 
 
 def test_driver_that_was_replaced_does_not_write_over_the_epoch_of_its_successor(
@@ -58,7 +58,7 @@ def test_driver_that_was_replaced_does_not_write_over_the_epoch_of_its_successor
             successor.take_over("successor")
             assert recover(files, successor).next_epoch == 5
             successor.prepare(5, offset(150), ["of the successor"], 0)
-            successor.commit(5)
+            successor.write_commit(5)
 
     store.before = take_over
     with pytest.raises(CheckpointError, match=r"offsets/5 .* was written by another query"):
@@ -106,10 +106,10 @@ def test_rows_of_every_epoch_follow_one_another_whoever_of_two_drivers_writes_it
                     # As a sink that is idempotent by epoch.
                     first, last = json.loads(found.unfinished.messages[0])
                     sink.setdefault(found.unfinished.epoch, (first, last))
-                    epochs.commit(found.unfinished.epoch)
+                    epochs.write_commit(found.unfinished.epoch)
                 epochs.prepare(found.next_epoch, offset(end), [json.dumps([begin, end])], 0)
                 sink.setdefault(found.next_epoch, (begin, end))
-                epochs.commit(found.next_epoch)
+                epochs.write_commit(found.next_epoch)
             except CheckpointError:
                 # Also from a look at a checkpoint that the other one changes meanwhile, again and again.
                 lost[number] += 1
@@ -138,7 +138,7 @@ def test_epoch_takes_five_rounds_of_calls(store: ObjectStore, files: CheckpointF
     epochs.take_over("run")
     for number in range(4):
         epochs.prepare(number, offset(number), ["{}"] * 4, 0, "state")
-        epochs.commit(number, "state")
+        epochs.write_commit(number, "state")
     calls: list[str] = []
     first = threading.Barrier(2)
 
@@ -152,7 +152,7 @@ def test_epoch_takes_five_rounds_of_calls(store: ObjectStore, files: CheckpointF
 
     store.before = note
     epochs.prepare(4, offset(4), ["{}"] * 4, 0, "state")
-    epochs.commit(4, "state")
+    epochs.write_commit(4, "state")
     assert set(calls[:2]) == {"GET continuous/owner", "PUT continuous/messages/4"}
     # The last one removes the messages, and three files of the epoch that is too old.
     assert calls[2:] == ["PUT offsets/4", "PUT continuous/versions/4", "PUT commits/4", "DELETE files"]

@@ -209,7 +209,7 @@ class EpochFiles:
         data = self._files.read(f"{VERSIONS}/{epoch}")
         return None if data is None else data.decode(errors="replace")
 
-    def commit(self, epoch: int, state: str = "") -> None:
+    def write_commit(self, epoch: int, state: str = "") -> None:
         """Write down that the sink has committed an epoch, and remove what is older than `kept` epochs.
 
         What cannot be removed now is removed with a later epoch: this one is committed nevertheless.

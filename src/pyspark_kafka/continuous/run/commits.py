@@ -105,7 +105,7 @@ class EpochCommits:
             unfinished = found.unfinished
             _LOG.info("Continuous query %s commits epoch %d again", self._query_id, unfinished.epoch)
             self._commit_sink(unfinished.epoch, unfinished.messages)
-            self._epochs.commit(unfinished.epoch, self._epochs.prepared_state(unfinished.epoch))
+            self._epochs.write_commit(unfinished.epoch, self._epochs.prepared_state(unfinished.epoch))
         self.states.open(found.next_epoch)
         stream = self._plan.stream
         if found.start is not None:
@@ -170,7 +170,7 @@ class EpochCommits:
         steps.ended("walCommit")
         self._commit_sink(action.epoch, [each.message for each in action.reports])
         steps.ended("commitSink")
-        self._epochs.commit(action.epoch, state)
+        self._epochs.write_commit(action.epoch, state)
         self.states.committed(action.epoch, state)
         stream.commit(end)
         steps.ended("commitOffsets")

@@ -321,7 +321,7 @@ class _ContinuousRun:
         self._reached = end
         return end
 
-    def commit(self, end: Offset) -> None:
+    def commit_end(self, end: Offset) -> None:
         """Notify the stream of a processed epoch."""
         self._stream.commit(end)
 
@@ -414,7 +414,7 @@ def _run_engine(source: _Continuous, log: Path, expected: int, steps: Steps) -> 
             steps.next()
             _put(log / f"epoch-{number:06}", pickle.dumps((run.rows[had:], end.json())))
             steps.next()
-            run.commit(end)
+            run.commit_end(end)
             count, number = count + len(run.rows) - had, number + 1
         steps.next()
 

@@ -109,7 +109,7 @@ def write_in_second_generation(client: KafkaClient, cluster: TcpCluster) -> None
 
 def commit_positions(client: KafkaClient, cluster: TcpCluster) -> None:
     positions = {where: 7 + where.partition for where in PARTITIONS}
-    refused = GroupCommits(client, GROUP).commit(positions)
+    refused = GroupCommits(client, GROUP).commit_positions(positions)
     if not refused:
         assert cluster.groups[GROUP] == {tuple(where): (offset, "") for where, offset in positions.items()}
 

@@ -27,7 +27,7 @@ def files(tmp_path: Path) -> CheckpointFiles:
 def run(epochs: EpochFiles, numbers: range) -> None:
     for number in numbers:
         epochs.prepare(number, "{}", [], 1)
-        epochs.commit(number)
+        epochs.write_commit(number)
 
 
 def raising(error: CheckpointError) -> Callable[..., None]:
@@ -106,9 +106,9 @@ def test_second_query_on_the_checkpoint_ends_with_an_error(files: CheckpointFile
     first.prepare(0, "{}", [], 1)
     with pytest.raises(CheckpointError, match=r"offsets/0 .* was written by another query"):
         second.prepare(0, "{}", [], 1)
-    first.commit(0)
+    first.write_commit(0)
     with pytest.raises(CheckpointError, match=r"commits/0 .* was written by another query"):
-        second.commit(0)
+        second.write_commit(0)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_owner_continues_behind_an_epoch_that_the_one_before_has_written_at_last
     assert raised.value.retriable
     # What the other one needs, should it be committed again, is not written over.
     assert second.prepared_messages(2, '{"end":1}') == ["of the first"]
-    first.commit(2)
+    first.write_commit(2)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"v":1}', b"\xff", DEEP])

@@ -31,7 +31,7 @@ def test_new_query_begins_with_epoch_0(files: CheckpointFiles, epochs: EpochFile
 def test_query_continues_after_its_last_committed_epoch(files: CheckpointFiles, epochs: EpochFiles) -> None:
     for number in range(3):
         epochs.prepare(number, f'{{"t":{{"0":{number}}}}}', ["{}"], 1)
-        epochs.commit(number)
+        epochs.write_commit(number)
     assert recover(files, epochs) == Recovered(3, '{"t":{"0":2}}')
 
 
@@ -46,7 +46,7 @@ def test_messages_without_an_offset_are_those_of_a_driver_that_died_before(
     files: CheckpointFiles, epochs: EpochFiles
 ) -> None:
     epochs.prepare(0, '{"a":1}', ["{}"], 1)
-    epochs.commit(0)
+    epochs.write_commit(0)
     epochs.prepare(1, '{"a":2}', ["{}"], 1)
     files.delete("offsets/1")
     assert recover(files, epochs) == Recovered(1, '{"a":1}')
@@ -94,7 +94,7 @@ def test_epoch_that_is_committed_while_it_is_looked_at_is_no_contradiction(
 
     def committed_meanwhile(self: EpochFiles, epoch: int, offset: str) -> list[str] | None:
         monkeypatch.undo()
-        epochs.commit(0)
+        epochs.write_commit(0)
         return look(self, epoch, offset)
 
     monkeypatch.setattr(EpochFiles, "prepared_messages", committed_meanwhile)
@@ -103,7 +103,7 @@ def test_epoch_that_is_committed_while_it_is_looked_at_is_no_contradiction(
 
 def test_logs_are_those_that_spark_reads(files: CheckpointFiles, epochs: EpochFiles) -> None:
     epochs.prepare(0, '{"a":1}', ["{}"], 123)
-    epochs.commit(0)
+    epochs.write_commit(0)
     version, metadata, offset = (files.read("offsets/0") or b"").decode().split("\n")
     assert (version, offset) == ("v1", '{"a":1}')
     known = json.loads(metadata)

@@ -70,7 +70,7 @@ def test_query_without_state_writes_and_reads_nothing(files: CheckpointFiles, ep
     assert states.plan(Grouped(), []) is None  # type: ignore[abstract]
     assert states.after([LaneReport(0, 5, "{}", "{}")]) == ""
     epochs.prepare(5, "{}", [], 0, "")
-    epochs.commit(5, "")
+    epochs.write_commit(5, "")
     assert files.list("continuous/versions") == []
 
 
@@ -81,7 +81,7 @@ def test_versions_are_those_of_the_last_committed_epoch(
     assert planned(states, ["t-0"], ["t-1"]).heads == {}
     text = states.after([report(files, 0, 0, "t-0"), LaneReport(1, 0, "{}", "{}")])
     epochs.prepare(0, "{}", [], 0, text)
-    epochs.commit(0, text)
+    epochs.write_commit(0, text)
     states.committed(0, text)
     # An epoch that was reported, and whose driver died before it was prepared.
     states.after([report(files, 0, 1, "t-0"), report(files, 1, 1, "t-1")])
@@ -99,7 +99,7 @@ def test_epoch_that_is_committed_again_has_the_versions_that_were_prepared(
     states.open(0)
     epochs.prepare(0, "{}", [], 0, states.after([report(files, 0, 0, "t-0")]))
     # The next driver.
-    epochs.commit(0, epochs.prepared_state(0))
+    epochs.write_commit(0, epochs.prepared_state(0))
     states.open(1)
     assert planned(states, ["t-0"]).heads == {"0/t-0": "0-w.1"}
 
@@ -109,7 +109,7 @@ def test_versions_of_old_epochs_are_removed(files: CheckpointFiles, states: Quer
     for epoch in range(5):
         text = states.after([report(files, 0, epoch, "t-0")])
         epochs.prepare(epoch, "{}", [], 0, text)
-        epochs.commit(epoch, text)
+        epochs.write_commit(epoch, text)
         states.committed(epoch, text)
     assert files.list("continuous/versions") == ["3", "4"]
 

@@ -31,8 +31,8 @@ class GroupCommits:
 
     Brokers take them as long as the group has no members. Other writers are not detected: the last one wins.
 
-    Runs on: driver; one thread; `commit` blocks, for at most `api_timeout_ms` with all its requests' retries each. Does
-    not pickle.
+    Runs on: driver; one thread; `commit_positions` blocks, for at most `api_timeout_ms` with all its requests'
+    retries each. Does not pickle.
 
     Args:
         client: the cluster; not used by anyone else in the meantime.
@@ -47,7 +47,7 @@ class GroupCommits:
             client, lambda deadline: find_group_coordinator(client, group_id, deadline)
         )
 
-    def commit(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, BrokerError]:
+    def commit_positions(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, BrokerError]:
         """Set positions, in as many requests as needed; positions of other partitions do not change.
 
         Args:

@@ -99,7 +99,7 @@ class PlannedBatch:
 class BatchHistory:
     """The batches that a query has begun and finished, by their numbers.
 
-    Runs on: any program; `get` and `commit` read a file at each call.
+    Runs on: any program; `get` and `get_commit` read a file at each call.
 
     Args:
         files: the checkpoint.
@@ -173,7 +173,7 @@ class BatchHistory:
                 ) from error
         return PlannedBatch(batch_id, ends, entry, self.is_finished(batch_id))
 
-    def commit(self, batch_id: int) -> Commit | None:
+    def get_commit(self, batch_id: int) -> Commit | None:
         """Return a batch of the commit log; None if its file does not exist, or was removed.
 
         Raises:

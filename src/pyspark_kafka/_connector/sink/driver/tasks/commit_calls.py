@@ -147,7 +147,7 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
     def commit_tasks(self, tasks: Sequence[TaskTransaction]) -> list[bool | None]:
         """See `TaskCommitCalls`. Outcomes that coordinators have forgotten are looked up in the log."""
 
-        def commit(client: KafkaClient, task: TaskTransaction) -> bool | None:
+        def commit_task(client: KafkaClient, task: TaskTransaction) -> bool | None:
             owner = TransactionalId(client, task.transaction.name, self._timeout_ms)
             done = owner.commit_decided(task.transaction)
             return find_outcome(client, task, Deadline(self._patience_ms)) if done is None else done
@@ -156,7 +156,7 @@ class BrokerTaskCommitCalls(TaskCommitCalls):
         contact = contact_of(self._options.connection.bootstrap_servers)
         retry = OutageRetry(self._options.outage_timeout_ms, contact, reached=lambda: True)
         step = f"committing {len(tasks)} transactions of the sink '{self._sink_id}'"
-        return retry.call(step, lambda: self._side_by_side(commit, tasks))
+        return retry.call(step, lambda: self._side_by_side(commit_task, tasks))
 
     def open_tasks(self, prefix: str) -> dict[str, tuple[int, int]]:
         """See `TaskCommitCalls`."""

@@ -159,7 +159,7 @@ class TaskCommits:
         # Last: no task has begun, and what was waited for above is not to be taken from their time.
         return Planning(transaction, pool, self._calls.now_ms())
 
-    def commit(self, planning: Planning, ours: CommitMarker, tasks: Sequence[TaskTransaction]) -> MarkerFinding:
+    def commit_batch(self, planning: Planning, ours: CommitMarker, tasks: Sequence[TaskTransaction]) -> MarkerFinding:
         """Commit what tasks have written; do nothing if the micro-batch is committed already.
 
         Raises:

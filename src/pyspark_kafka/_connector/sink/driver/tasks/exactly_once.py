@@ -132,7 +132,7 @@ class KafkaTaskCommitStreamingWrite(CheckedSinkWrite):
         with _commits(self._options, self._settings, ours.sink_id) as commits:
             # A micro-batch without tasks has brought no planning.
             planning = told[0].planning if told else commits.plan(ours)
-            found = commits.commit(planning, ours, tasks)
+            found = commits.commit_batch(planning, ours, tasks)
         _LOG.info("Batch %d of '%s': %d records, was %s.", epoch_id, ours.sink_id, ours.records, found.value)
 
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's contract

@@ -107,7 +107,7 @@ class CommittedGroup:
 
         try:
             with borrow_client(self._connection) as client:
-                refused = GroupCommits(client, self.group_id).commit(changed)
+                refused = GroupCommits(client, self.group_id).commit_positions(changed)
         except ConnectorError as error:
             self._retry_at = now + _PAUSE_AFTER_FAILURE_S
             self._warn("The ends of finished batches", error)

@@ -182,7 +182,7 @@ def _batch(checkpoint: QueryCheckpoint, batch_id: int) -> FinishedBatch | None:
     if planned is None or data is None:
         return None
     # Read as a value first, which refuses a damaged file.
-    checkpoint.history.commit(batch_id)
+    checkpoint.history.get_commit(batch_id)
     commit = files.read(f"{COMMITS}/{batch_id}")
     return FinishedBatch(
         batch_id,

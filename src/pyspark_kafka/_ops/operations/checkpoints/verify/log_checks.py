@@ -270,7 +270,7 @@ class LogChecks:
                 else FROM_A_COPY
             )
             severity = Severity.FAULT if last else Severity.WARNING
-            self._judge.attempt(name, severity, partial(self._history.commit, batch_id), advice)
+            self._judge.attempt(name, severity, partial(self._history.get_commit, batch_id), advice)
 
     def _check_still(self) -> None:
         """Record a finding if the checkpoint was written to since it was listed."""

@@ -64,7 +64,7 @@ class StandsStill(Simulation):
         commits = TaskCommits(SimulatedCalls(self), SINK, TIMEOUT_MS)
         ours = CommitMarker(SINK, "query", 0, "print 0")
         planning = commits.plan(ours)
-        commits.commit(planning, ours, [self.attempt(planning, 0, number) for number in range(TASKS)])
+        commits.commit_batch(planning, ours, [self.attempt(planning, 0, number) for number in range(TASKS)])
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_lost_tasks_are_reported_by_each_planning_of_their_batch_and_by_no_other
             commits.plan(ours)
     planning = commits.plan(replace(ours, batch_id=1))
     tasks = [world.attempt(planning, 1, number) for number in range(TASKS)]
-    commits.commit(planning, replace(ours, batch_id=1), tasks)
+    commits.commit_batch(planning, replace(ours, batch_id=1), tasks)
     assert [part[:2] for part in world.coordinator.committed] == [(1, number) for number in range(TASKS)]
 
 
@@ -170,7 +170,7 @@ def test_time_of_tasks_begins_when_their_planning_is_done() -> None:
     planning = commits.plan(ours)
     world.is_planned = True
     assert planning.planned_at_ms == world.coordinator.now
-    commits.commit(planning, ours, [world.attempt(planning, 0, number) for number in range(TASKS)])
+    commits.commit_batch(planning, ours, [world.attempt(planning, 0, number) for number in range(TASKS)])
     assert len(world.coordinator.committed) == TASKS
 
 
@@ -186,5 +186,5 @@ def test_batch_is_decided_only_while_a_quarter_of_the_timeout_is_left(elapsed_ms
     world.coordinator.now += elapsed_ms
     text = rf"^\[TRANSACTION_TIMED_OUT\] Batch 0 of query query was planned {elapsed_ms} ms ago, and is not decided"
     with nullcontext() if is_decided else pytest.raises(DeliveryError, match=text):
-        commits.commit(planning, ours, tasks)
+        commits.commit_batch(planning, ours, tasks)
     assert len(world.coordinator.committed) == (TASKS if is_decided else 0)

@@ -31,7 +31,7 @@ class Brokers:
         assert group_id == "lag"
         return self
 
-    def commit(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, BrokerError]:
+    def commit_positions(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, BrokerError]:
         if self.failures:
             raise self.failures.pop(0)
         self.commits.append(dict(positions))
@@ -137,19 +137,19 @@ def test_end_of_a_run_tries_the_newest_ends_although_the_commit_in_work_fails(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, offered = threading.Event(), threading.Event()
-    commit, offer = setting.brokers.commit, setting.group._thread.offer
+    commit, offer = setting.brokers.commit_positions, setting.group._thread.offer
 
     def held(_: Mapping[TopicPartition, int]) -> dict[TopicPartition, BrokerError]:
         begun.set()
         assert offered.wait(LONG)
-        monkeypatch.setattr(setting.brokers, "commit", commit)
+        monkeypatch.setattr(setting.brokers, "commit_positions", commit)
         raise TransportError("no broker", condition="NO_BROKER_REACHABLE")
 
     def noted(value: Any) -> None:
         offer(value)
         offered.set()
 
-    monkeypatch.setattr(setting.brokers, "commit", held)
+    monkeypatch.setattr(setting.brokers, "commit_positions", held)
     setting.group.note({A: 1})
     assert begun.wait(LONG)
     setting.group.note({A: 2})
