@@ -34,7 +34,7 @@ def test_driver_that_was_replaced_does_not_write_over_the_epoch_of_its_successor
     former, successor = EpochFiles(files), EpochFiles(files)
     former.take_over("former")
     former.prepare(0, '{"t":{"0":1}}', ["{}"], 0)
-    former.commit(0)
+    former.write_commit(0)
     create = EpochFiles._create
 
     def take_over(epochs: EpochFiles, name: str, text: str) -> None:
