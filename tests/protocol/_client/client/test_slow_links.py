@@ -41,13 +41,13 @@ def dripping(script: Callable[[Any], Any], **how: Any) -> Callable[[Any], Any]:
 
 
 def one_large_batch() -> LogScript:
-    return LogScript([(0, 10, record_batch(0, [b"v" * 6_000] * 10))])
+    return LogScript([(0, 10, record_batch(0, [b"v" * 15_000] * 10))])
 
 
 def test_response_is_received_whole_although_it_takes_longer_than_all_timeouts(cluster: TcpCluster) -> None:
     cluster.script(FetchRequest, dripping(one_large_batch(), **STEADY))
-    fetch = FetchOptions(**(FAST_FETCH | {"poll_timeout_ms": 450}))
-    with cluster.client(request_timeout_ms=300) as client:
+    fetch = FetchOptions(**(FAST_FETCH | {"poll_timeout_ms": 1_100}))
+    with cluster.client(request_timeout_ms=750) as client:
         rows = [row for rows in read_range(client, OffsetRange(T0, 0, 10), fetch) for row in rows]
     assert len(rows) == 10
     # It was not begun again.
@@ -56,11 +56,11 @@ def test_response_is_received_whole_although_it_takes_longer_than_all_timeouts(c
 
 def test_trickle_ends_with_the_request_timeout_and_the_error_names_the_option(cluster: TcpCluster) -> None:
     cluster.script(FetchRequest, dripping(one_large_batch(), **TRICKLE))
-    fetch = FetchOptions(**(FAST_FETCH | {"poll_timeout_ms": 900}))
-    with cluster.client(request_timeout_ms=300) as client, pytest.raises(DeadlineError) as caught:
+    fetch = FetchOptions(**(FAST_FETCH | {"poll_timeout_ms": 1_500}))
+    with cluster.client(request_timeout_ms=500) as client, pytest.raises(DeadlineError) as caught:
         list(read_range(client, OffsetRange(T0, 0, 10), fetch))
     assert caught.value.condition == "FETCH_NO_PROGRESS"
-    assert "of 60" in str(caught.value)
+    assert "of 150" in str(caught.value)
     assert "bytes had arrived" in str(caught.value)
     assert "kafka.max.partition.fetch.bytes" in caught.value.hint
     assert str(caught.value).count("Hint:") == 1
@@ -69,10 +69,10 @@ def test_trickle_ends_with_the_request_timeout_and_the_error_names_the_option(cl
 
 def test_responses_that_are_always_cut_off_are_no_progress(cluster: TcpCluster) -> None:
     cluster.script(FetchRequest, dripping(one_large_batch(), **(STEADY | {"most_bytes": 16_000})))
-    fetch = FetchOptions(**(FAST_FETCH | {"poll_timeout_ms": 300}))
+    fetch = FetchOptions(**(FAST_FETCH | {"poll_timeout_ms": 800}))
     began_at = time.monotonic()
     with (
-        cluster.client(request_timeout_ms=1_000) as client,
+        cluster.client(request_timeout_ms=4_000) as client,
         pytest.raises(DeadlineError, match=r"FETCH_NO_PROGRESS.*Last failure: \[CONNECTION_LOST\]"),
     ):
         list(read_range(client, OffsetRange(T0, 0, 10), fetch))
@@ -93,17 +93,17 @@ def test_poll_ends_with_its_time_and_returns_what_other_brokers_have(cluster: Tc
             took_s.append(time.monotonic() - began_at)
             assert len(took_s) < 100
     assert found[0] == T1
-    # The response of broker 0 takes 0.6 s or 20 minutes; to find the leaders takes a moment, too.
-    assert max(took_s) < 0.5
+    # The response of broker 0 takes 1.5 s or almost an hour; to find the leaders takes a moment, too.
+    assert max(took_s) < 1
 
 
 def test_metadata_that_arrives_steadily_may_take_longer_than_one_answer(cluster: TcpCluster) -> None:
-    for number in range(100):
+    for number in range(250):
         cluster.add_topic(f"topic-{number}-{'x' * 100}")
     cluster.script(MetadataRequest, dripping(cluster.metadata, **SLOW))
-    with cluster.client(request_timeout_ms=250, api_timeout_ms=20_000) as client:
+    with cluster.client(request_timeout_ms=650, api_timeout_ms=20_000) as client:
         found = client.fetch_metadata(None)
-    assert len(found.topics) == 101
+    assert len(found.topics) == 251
     assert len(cluster.requests(MetadataRequest)) == 1
 
 
@@ -120,22 +120,22 @@ def test_broker_whose_response_trickles_is_not_waited_for_alone(cluster: TcpClus
 
 
 def test_call_of_one_broker_goes_on_while_bytes_arrive_and_ends_with_its_deadline(cluster: TcpCluster) -> None:
-    for number in range(100):
+    for number in range(160):
         cluster.add_topic(f"topic-{number}-{'x' * 100}")
     cluster.script(MetadataRequest, dripping(cluster.metadata, **SLOW))
     request = MetadataRequest(topics=None)
-    with cluster.client(request_timeout_ms=250) as client:
+    with cluster.client(request_timeout_ms=600) as client:
         connection = client.any_broker.connect(Deadline(5_000))
-        assert len(connection.call(request, Deadline(20_000)).topics) == 101
-        with pytest.raises(DeadlineError, match=r"within 3[45]\d ms.*bytes had arrived Hint:.*default.api.timeout.ms"):
-            connection.call(request, Deadline(350))
+        assert len(connection.call(request, Deadline(20_000)).topics) == 161
+        with pytest.raises(DeadlineError, match=r"within [67]\d\d ms.*bytes had arrived Hint:.*default.api.timeout.ms"):
+            connection.call(request, Deadline(700))
         assert connection.closed
 
 
 def test_offsets_that_arrive_steadily_may_take_longer_than_one_answer(cluster: TcpCluster) -> None:
-    cluster.add_topic("wide", partitions=400)
+    cluster.add_topic("wide", partitions=1_000)
     cluster.script(ListOffsetsRequest, dripping(cluster.list_offsets, **SLOW))
-    partitions = [TopicPartition("wide", number) for number in range(400)]
-    with cluster.client(request_timeout_ms=250, api_timeout_ms=20_000) as client:
-        assert len(list_offsets(client, dict.fromkeys(partitions, Latest()))) == 400
+    partitions = [TopicPartition("wide", number) for number in range(1_000)]
+    with cluster.client(request_timeout_ms=650, api_timeout_ms=20_000) as client:
+        assert len(list_offsets(client, dict.fromkeys(partitions, Latest()))) == 1_000
     assert len(cluster.requests(ListOffsetsRequest)) == 1
