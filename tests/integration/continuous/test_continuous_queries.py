@@ -159,8 +159,8 @@ copy_until_killed(lambda rows: rows, "10\\n11\\n")
     [
         pytest.param("files prepare before", marks=pytest.mark.long),
         "sink commit before",
-        pytest.param("files commit before", marks=pytest.mark.full("Kills at every point")),
-        pytest.param("files commit after", marks=pytest.mark.long),
+        pytest.param("files write_commit before", marks=pytest.mark.full("Kills at every point")),
+        pytest.param("files write_commit after", marks=pytest.mark.long),
     ],
 )
 def test_driver_that_is_killed_within_a_commit_loses_and_doubles_nothing(

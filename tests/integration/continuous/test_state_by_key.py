@@ -132,7 +132,7 @@ copy_until_killed(
         "files prepare before",
         pytest.param("sink commit before", marks=pytest.mark.long),
         pytest.param("sink commit after", marks=pytest.mark.full("Kills at every point")),
-        pytest.param("files commit after", marks=pytest.mark.long),
+        pytest.param("files write_commit after", marks=pytest.mark.long),
     ],
 )
 def test_counts_are_exact_after_a_driver_is_killed_within_a_commit(
