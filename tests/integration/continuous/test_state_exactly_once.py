@@ -177,7 +177,7 @@ def before(owner, name, place, *, after=False):
 def patch_driver(point):
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
     import sys
-    name = {"driver before offsets": "prepare", "driver before commits": "commit"}[point]
+    name = {"driver before offsets": "prepare", "driver before commits": "write_commit"}[point]
     before(EpochFiles, name, sys.argv[5])
 
 class Counted:

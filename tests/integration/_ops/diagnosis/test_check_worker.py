@@ -115,7 +115,7 @@ def run_check(python: str, *arguments: str, place: Path, master: str = "local[1]
         [
             sys.executable,
             "-m",
-            "pyspark_kafka._ops.cli",
+            "pyspark_kafka",
             "check",
             "--json",
             "--spark",
