@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from traceback import extract_tb
 from typing import Any, TypeVar
 
-from pyspark_kafka.version import DOCUMENTATION
-
 __all__ = [
     "AccessError",
     "BrokerError",
@@ -184,11 +182,6 @@ class ConnectorError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # The finished text is pickled, not the constructor's arguments: subclasses may build it differently.
         return (_rebuild, (type(self), self.args, self.__dict__))
-
-
-def address_of(condition: str) -> str:
-    """Return the address of a condition's entry on the page of errors."""
-    return f"{DOCUMENTATION}errors/#{condition.lower().replace('.', '')}"
 
 
 def _text(condition: str, message: str, hint: str) -> str:

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from pyspark_kafka._client.options.values import default_of
-from pyspark_kafka.version import DOCUMENTATION
+from pyspark_kafka.version import entry_address
 
 
 class Scope(str, Enum):
@@ -111,7 +111,7 @@ class Option:
     @property
     def address(self) -> str:
         """The address of its entry."""
-        return f"{DOCUMENTATION}options/#{self.name.lower().replace('.', '')}"
+        return entry_address("options", self.name)
 
     def _default_text(self) -> str:
         if self.default_doc:
