@@ -24,6 +24,8 @@ from kit.pointers import (
     words_of_the_code,
 )
 from kit.source_tree import places, python_files
+from pyspark_kafka._client.options import OPTIONS
+from pyspark_kafka._ops.reference.conditions import read_entries
 
 PAGES = [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").rglob("*.md"))]
 # Pages about the code, which point to symbols; the rules of the protocol are held by test_rules_have_tests.
@@ -194,3 +196,10 @@ def test_a_table_of_transitions_is_read() -> None:
 def test_calls_are_read_from_a_diagram() -> None:
     text = "```mermaid\nsequenceDiagram\n    participant D as Door\n    A->>D: open(wide)\n    D-->>A: opened\n```\n"
     assert calls(text) == {("Door", "open")}
+
+
+def test_addresses_of_options_and_conditions_are_anchors_of_their_pages() -> None:
+    for page, entries in (("options", OPTIONS), ("errors", read_entries())):
+        addresses = {entry.address.partition("#")[2] for entry in entries}
+        assert addresses
+        assert addresses <= anchors(REPO / "docs" / f"{page}.md")
