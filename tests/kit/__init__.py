@@ -23,7 +23,7 @@
 | the compiler of Protobuf without a process | `fixtures/protoc.py` |
 | reports about waits, early | `fixtures/waits.py` |
 | the wheel of this checkout, in Python only | `fixtures/wheel.py` |
-| no thread left by a test | `fixtures/threads.py` |
+| no thread that dials a broker left by a test | `fixtures/threads.py` |
 | a folder for temporary files of programs that are killed | `fixtures/temporary.py` |
 | no socket that kafka-python left open | `fixtures/kafka_python.py` |
 | living processes by their environment | `processes.py` |

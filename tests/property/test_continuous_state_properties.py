@@ -15,8 +15,8 @@ from kit.fakes.simulated_state import StatefulSimulation
 from pyspark_kafka._connector.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka.checkpoint.state_names import StateVersion
 from pyspark_kafka.continuous.run.states import QueryStates
+from pyspark_kafka.continuous.state.history import StateHistory
 from pyspark_kafka.continuous.state.lane_state import LaneState
-from pyspark_kafka.continuous.state.slot import Slot
 from pyspark_kafka.continuous.state.version_files import PendingVersions
 from pyspark_kafka.continuous.task.lane import Lane
 
@@ -155,7 +155,7 @@ def test_simulation_finds_a_planted_fault_of_states(name: str, fault: type, firs
 
 
 def test_simulation_finds_versions_that_are_removed_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Slot, "whole_written", lambda _, epoch, __: epoch)
+    monkeypatch.setattr(StateHistory, "whole_written", lambda _, epoch, __: epoch)
     assert any(re.search(_FOUND, broken_by(seed)) for seed in range(60))
 
 

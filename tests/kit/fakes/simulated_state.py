@@ -26,7 +26,7 @@ from pyspark_kafka.checkpoint.files import DirectoryNames
 from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.run import states as driver_states
 from pyspark_kafka.continuous.run.commits import EpochCommits
-from pyspark_kafka.continuous.state import lane_state, slot
+from pyspark_kafka.continuous.state import history, lane_state
 from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.task.lane import Lane
@@ -115,8 +115,8 @@ class StatefulSimulation(TransactionalSimulation):
                 (lane_state, "KeyedState", lambda path, **_: _Store(stores.setdefault(path, {}))),
                 (lane_state, "ThreadPoolExecutor", _AtOnce),
                 (lane_state, "side_by_side", one_by_one),
-                (slot, "_MIN_DELTAS", 3),
-                (slot, "EPOCHS_KEPT", _EPOCHS_KEPT),
+                (history, "_MIN_DELTAS", 3),
+                (history, "EPOCHS_KEPT", _EPOCHS_KEPT),
                 (driver_states, "EPOCHS_KEPT", _EPOCHS_KEPT),
             ):
                 patched.enter_context(mock.patch.object(where, name, stand_in))

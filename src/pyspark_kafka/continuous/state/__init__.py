@@ -2,7 +2,8 @@
 
 - `by_key` is what functions hold; `lane_state` has the values of a lane in a local store (`local_directory`), as bytes
   of `row_codec`.
-- `slot` follows the versions of one state, `version_files` writes them to the checkpoint, `versions` names them.
+- `history` decides when all of one state is written and which files stay; `version_files` writes them to the
+  checkpoint, `versions` names them.
 - `step_time` has the timers and the watermark of one step, `timers` their order, `times` their numbers.
 
 Invariant: a version of the state is written before its epoch is reported, or its name committed with a position, and

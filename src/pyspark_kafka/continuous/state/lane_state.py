@@ -18,8 +18,8 @@ from pyspark_kafka._base.threads import side_by_side
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint.state_files import READ_AHEAD, VersionReader
 from pyspark_kafka.checkpoint.state_names import CommittedHeads, StateVersion, directory_of
+from pyspark_kafka.continuous.state.history import StateHistory
 from pyspark_kafka.continuous.state.local_directory import LocalDirectory
-from pyspark_kafka.continuous.state.slot import Slot
 from pyspark_kafka.continuous.state.version_files import PendingVersions, VersionFiles, delta_bytes
 from pyspark_kafka.errors import CheckpointError, StateError
 from pyspark_kafka.toolkit import KeyedState
@@ -78,8 +78,8 @@ class LaneState:
         self._now_ms = now_ms
         files = CheckpointFiles(plan.location)
         self._files = VersionFiles(files)
-        self._slots: dict[tuple[int, str], Slot] = {}
-        self._by_prefix: dict[bytes, Slot] = {}
+        self._histories: dict[tuple[int, str], StateHistory] = {}
+        self._by_prefix: dict[bytes, StateHistory] = {}
         self._changes: _Changes = {}
         self._changed_bytes = 0
         # Older than `_changes`, and than one another; the second is being merged.
@@ -102,7 +102,7 @@ class LaneState:
         self._directory = LocalDirectory()
         self._worker = ThreadPoolExecutor(1, "continuous-state-store")
         self._merged: Future[None] | None = None
-        self._wholes: list[tuple[Slot, int, Future[None]]] = []
+        self._wholes: list[tuple[StateHistory, int, Future[None]]] = []
         self._closing = threading.Event()
         self._opened = ExitStack()
         self._opened.callback(self._directory.remove)
@@ -116,7 +116,7 @@ class LaneState:
             )
             for number, key_group in enumerate(self._key_groups):
                 for step, ttl_ms in enumerate(plan.ttls_ms):
-                    self._add_slot(number, key_group, step, ttl_ms, plan.heads)
+                    self._add_history(number, key_group, step, ttl_ms, plan.heads)
                 self._take_heads(key_group)
             self._open_all(files)
         except BaseException:
@@ -155,8 +155,8 @@ class LaneState:
 
     def get_all(self, step: int, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the value of each key; None for a key without a value."""
-        slot = self._slot(step)
-        prefix, young, old = slot.prefix, self._young, self._old
+        history = self._history(step)
+        prefix, young, old = history.prefix, self._young, self._old
         changes, recent, merging = (each.get(prefix, _NONE) for each in (self._changes, self._recent, self._merging))
         found: list[bytes | None] = []
         missing: dict[bytes, list[int]] = {}
@@ -183,7 +183,7 @@ class LaneState:
                 self._remember(key, value)
                 for number in numbers:
                     found[number] = value
-        return self._without_expired(found, slot.ttl_ms) if slot.ttl_ms else found
+        return self._without_expired(found, history.ttl_ms) if history.ttl_ms else found
 
     def put_all(self, step: int, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
         """Set the values of keys; None removes one. If a key comes twice, its last value counts.
@@ -191,11 +191,11 @@ class LaneState:
         Raises:
             StateError: a key or a value is too large.
         """
-        slot = self._slot(step)
-        stamp = self._now_ms().to_bytes(8, "big") if slot.ttl_ms else b""
-        changes = self._changes.setdefault(slot.prefix, {})
+        history = self._history(step)
+        stamp = self._now_ms().to_bytes(8, "big") if history.ttl_ms else b""
+        changes = self._changes.setdefault(history.prefix, {})
         for each, value in zip(keys, values, strict=True):
-            key = slot.prefix + each
+            key = history.prefix + each
             size = len(key) + _ENTRY_BYTES + (len(value) if value is not None else 0)
             if size > _MAX_VALUE_BYTES:
                 raise _too_large(size)
@@ -211,7 +211,7 @@ class LaneState:
 
     def keys(self, step: int, first: bytes = b"") -> Iterator[bytes]:
         """Return all keys from one on that have a value, in their order; of a state without an age."""
-        prefix = self._slot(step).prefix
+        prefix = self._history(step).prefix
         changed: dict[bytes, bytes | None] = {}
         for newer in (self._merging, self._recent, self._changes):
             changed.update(item for item in newer.get(prefix, _NONE).items() if item[0] >= first)
@@ -239,17 +239,17 @@ class LaneState:
         deltas = self._flush()
         heads = self._heads_of_epoch
         changed: set[str] = set()
-        for slot in self._by_prefix.values():
-            if slot.parts:
-                version = self._version(slot.parts)
-                heads[slot.directory] = version.text
-                changed.add(slot.key_group)
-                if changed_bytes := slot.advance(version):
+        for history in self._by_prefix.values():
+            if history.parts:
+                version = self._version(history.parts)
+                heads[history.directory] = version.text
+                changed.add(history.key_group)
+                if changed_bytes := history.advance(version):
                     if self._recent:
                         self._merge_recent()
                     # Later changes are merged after it.
-                    written = self._worker.submit(self._write_whole, slot, version)
-                    self._wholes.append((slot, changed_bytes, written))
+                    written = self._worker.submit(self._write_whole, history, version)
+                    self._wholes.append((history, changed_bytes, written))
         self._commits += 1
         for key_group in changed:
             self._take_heads(key_group)
@@ -267,8 +267,8 @@ class LaneState:
         self._worker.shutdown(cancel_futures=True)
         self._opened.close()
 
-    def _slot(self, step: int) -> Slot:
-        return self._slots[step, self.key_group]
+    def _history(self, step: int) -> StateHistory:
+        return self._histories[step, self.key_group]
 
     def _version(self, parts: int) -> StateVersion:
         # Each commit has names of its own: the versions of those before it are committed.
@@ -276,20 +276,20 @@ class LaneState:
         return StateVersion(self._epoch, writer, parts)
 
     def _take_heads(self, key_group: str) -> None:
-        heads = (self._slots[step, key_group].head for step in self._steps)
+        heads = (self._histories[step, key_group].head for step in self._steps)
         texts = tuple(None if head is None else head.text for head in heads)
         self._committed[key_group] = CommittedHeads(self._fingerprint, texts).text()
 
-    def _add_slot(self, number: int, key_group: str, step: int, ttl_ms: int, heads: Mapping[str, str]) -> None:
+    def _add_history(self, number: int, key_group: str, step: int, ttl_ms: int, heads: Mapping[str, str]) -> None:
         directory = directory_of(step, key_group)
         text = heads.get(directory)
         head = StateVersion.parse(text) if text else None
-        slot = Slot(key_group, directory, _PREFIX.pack(number, step), ttl_ms, head)
-        self._slots[step, key_group] = self._by_prefix[slot.prefix] = slot
+        history = StateHistory(key_group, directory, _PREFIX.pack(number, step), ttl_ms, head)
+        self._histories[step, key_group] = self._by_prefix[history.prefix] = history
 
     def _open_all(self, files: CheckpointFiles) -> None:
         """Read the versions that the run begins with: several states side by side, or several files of a single one."""
-        heads = [(slot, slot.head) for slot in self._slots.values() if slot.head is not None]
+        heads = [(history, history.head) for history in self._histories.values() if history.head is not None]
         if not heads:
             return
         at_a_time = min(len(heads), READ_AHEAD)
@@ -299,31 +299,31 @@ class LaneState:
             found = VersionReader(files, reads, READ_AHEAD // at_a_time)
             side_by_side(lambda item: self._open(*item, found, merging), heads, at_a_time, "states")
 
-    def _open(self, slot: Slot, head: StateVersion, found: VersionReader, merging: threading.Lock) -> None:
-        chain = found.chain(slot.directory, head)
-        for file in found.read(slot.directory, chain):
+    def _open(self, history: StateHistory, head: StateVersion, found: VersionReader, merging: threading.Lock) -> None:
+        chain = found.chain(history.directory, head)
+        for file in found.read(history.directory, chain):
             with merging:
-                self._merge({slot.prefix: dict(found.changes(slot.directory, file))})
+                self._merge({history.prefix: dict(found.changes(history.directory, file))})
             if file.is_whole:
-                slot.whole_bytes += len(file.data)
+                history.whole_bytes += len(file.data)
             else:
-                slot.delta_bytes += len(file.data)
-        slot.opened(chain)
+                history.delta_bytes += len(file.data)
+        history.opened(chain)
         if chain.temporary:
             # No report names them: their writer is dead, or of an ended run.
-            _try_to_clean_up(partial(self._files.remove, slot.directory, chain.temporary))
+            _try_to_clean_up(partial(self._files.remove, history.directory, chain.temporary))
 
     def _flush(self) -> list[tuple[str, str, int, bytes]]:
         """Move the changes to the changes of earlier epochs, and return the files for the checkpoint."""
         deltas = []
         stem = self._version(0).stem
         for prefix, changes in sorted(self._changes.items(), key=_key):
-            slot = self._by_prefix[prefix]
+            history = self._by_prefix[prefix]
             for part in _parts(sorted(changes.items(), key=_key)):
-                data = delta_bytes(part, slot.head)
-                deltas.append((slot.directory, stem, slot.parts, data))
-                slot.delta_bytes += len(data)
-                slot.parts += 1
+                data = delta_bytes(part, history.head)
+                deltas.append((history.directory, stem, history.parts, data))
+                history.delta_bytes += len(data)
+                history.parts += 1
             self._recent.setdefault(prefix, {}).update(changes)
         # A key that changes in several epochs counts several times: then changes are merged a little sooner.
         self._recent_bytes += self._changed_bytes
@@ -349,7 +349,7 @@ class LaneState:
             self._merged, self._merging = None, {}
         for whole in [each for each in self._wholes if each[2].done()]:
             self._wholes.remove(whole)
-            slot, changed_bytes, written = whole
+            history, changed_bytes, written = whole
             try:
                 written.result()
             except CheckpointError as error:
@@ -357,7 +357,7 @@ class LaneState:
                     raise
                 # The changes since the whole state before it are there.
                 _LOG.warning("All of a state is written later, because its files could not be written: %s", error)
-                slot.whole_failed(changed_bytes)
+                history.whole_failed(changed_bytes)
 
     def _merge(self, changes: _Changes) -> None:
         updates: dict[bytes, bytes] = {}
@@ -372,14 +372,14 @@ class LaneState:
             self._store.merge(self._merges, updates, remove=removed)
             self._merges += 1
 
-    def _write_whole(self, slot: Slot, version: StateVersion) -> None:
+    def _write_whole(self, history: StateHistory, version: StateVersion) -> None:
         """Write all of a state, and remove what no kept epoch needs. Takes as long as the state is large. Worker."""
         expired: list[bytes] = []
-        oldest = self._now_ms() - slot.ttl_ms
+        oldest = self._now_ms() - history.ttl_ms
 
         def living() -> Iterator[tuple[bytes, bytes]]:
-            for key, value in self._store.items(slot.prefix):
-                if slot.ttl_ms and int.from_bytes(value[:8], "big") < oldest:
+            for key, value in self._store.items(history.prefix):
+                if history.ttl_ms and int.from_bytes(value[:8], "big") < oldest:
                     # The others are gone for readers as well, and are removed the next time.
                     if len(expired) < _MAX_EXPIRED:
                         expired.append(key[_PREFIX.size :])
@@ -391,15 +391,15 @@ class LaneState:
             if self._closing.is_set():
                 # Parts without an end are of no use, and do no harm.
                 return
-            size += self._files.write_whole_part(slot.directory, version, parts, part)
+            size += self._files.write_whole_part(history.directory, version, parts, part)
             parts += 1
-        self._files.end_whole(slot.directory, version, parts)
-        self._merge({slot.prefix: dict.fromkeys(expired)})
-        slot.whole_bytes = size
-        unused_before = slot.whole_written(version.epoch, self._first_epoch)
+        self._files.end_whole(history.directory, version, parts)
+        self._merge({history.prefix: dict.fromkeys(expired)})
+        history.whole_bytes = size
+        unused_before = history.whole_written(version.epoch, self._first_epoch)
         if unused_before is not None:
             # What is left is removed after the next whole state.
-            _try_to_clean_up(partial(self._files.remove_before, slot.directory, unused_before))
+            _try_to_clean_up(partial(self._files.remove_before, history.directory, unused_before))
 
     def _remember(self, key: bytes, value: bytes | None) -> None:
         self._young[key] = value

@@ -20,7 +20,7 @@ import pytest
 
 from kit.waiting import PATIENCE_S
 from pyspark_kafka.checkpoint import CheckpointFiles
-from pyspark_kafka.continuous.state import lane_state, slot
+from pyspark_kafka.continuous.state import history, lane_state
 from pyspark_kafka.continuous.state.lane_state import LaneState
 from pyspark_kafka.continuous.state.version_files import VersionFiles
 from pyspark_kafka.continuous.state.versions import StatePlan
@@ -137,8 +137,8 @@ def test_states_of_random_epochs_and_restarts_are_those_of_a_dictionary(
     monkeypatch.setattr(lane_state, "_HALF_CACHE_BYTES", r.choice([300, 3_000]))
     monkeypatch.setattr(lane_state, "_MAX_RECENT_BYTES", r.choice([500, 5_000]))
     monkeypatch.setattr(lane_state, "_PART_BYTES", r.choice([20, 200]))
-    monkeypatch.setattr(slot, "_MIN_DELTAS", 3)
-    monkeypatch.setattr(slot, "EPOCHS_KEPT", 10)
+    monkeypatch.setattr(history, "_MIN_DELTAS", 3)
+    monkeypatch.setattr(history, "EPOCHS_KEPT", 10)
     groups = ["t-0", "t-1", "u-0"]
     # By epoch: the versions, and what the states hold.
     past: dict[int, tuple[dict[str, str], dict[str, dict[str, str]]]] = {-1: ({}, {group: {} for group in groups})}
@@ -186,8 +186,8 @@ def test_versions_stay_as_long_as_a_position_or_a_kept_epoch_names_them(
 ) -> None:
     """Lanes commit several times within an epoch; runs begin at the epoch of the checkpoint, behind the positions."""
     r = random.Random(seed)
-    monkeypatch.setattr(slot, "_MIN_DELTAS", r.choice([2, 3, 9]))
-    monkeypatch.setattr(slot, "EPOCHS_KEPT", 10)
+    monkeypatch.setattr(history, "_MIN_DELTAS", r.choice([2, 3, 9]))
+    monkeypatch.setattr(history, "EPOCHS_KEPT", 10)
     content: dict[str, str] = {}
     # Of the last commit with positions, and of the epochs of the checkpoint.
     position: tuple[dict[str, str], dict[str, str]] = {}, {}
@@ -242,7 +242,7 @@ def test_files_of_a_long_run_are_bounded(tmp_path: Path) -> None:
 def test_values_are_gone_after_their_time_and_leave_the_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slot, "_MIN_DELTAS", 4)
+    monkeypatch.setattr(history, "_MIN_DELTAS", 4)
     now = [1_000_000]
     with closing(opened(tmp_path, {}, ttl_ms=1_000, now=lambda: now[0])) as state:
         state.begin_epoch(0)
@@ -357,8 +357,8 @@ def whole_states(tmp_path: Path) -> list[str]:
 def test_lane_goes_on_though_old_files_cannot_be_removed_and_removes_them_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slot, "_MIN_DELTAS", 3)
-    monkeypatch.setattr(slot, "EPOCHS_KEPT", 4)
+    monkeypatch.setattr(history, "_MIN_DELTAS", 3)
+    monkeypatch.setattr(history, "EPOCHS_KEPT", 4)
     with closing(opened(tmp_path, {})) as state:
         with monkeypatch.context() as broken:
             error = CheckpointError("slow down", condition="CHECKPOINT_IO", retriable=True)
@@ -380,8 +380,8 @@ def test_lane_goes_on_though_old_files_cannot_be_removed_and_removes_them_later(
 
 
 def test_lane_without_the_right_to_remove_old_files_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot, "_MIN_DELTAS", 2)
-    monkeypatch.setattr(slot, "EPOCHS_KEPT", 0)
+    monkeypatch.setattr(history, "_MIN_DELTAS", 2)
+    monkeypatch.setattr(history, "EPOCHS_KEPT", 0)
     error = CheckpointError("no right", condition="CHECKPOINT_IO")
     monkeypatch.setattr(CheckpointFiles, "delete", Mock(side_effect=error))
     with closing(opened(tmp_path, {})) as state:
@@ -397,7 +397,7 @@ def test_lane_without_the_right_to_remove_old_files_fails(tmp_path: Path, monkey
 def test_whole_state_that_cannot_be_written_is_written_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    monkeypatch.setattr(slot, "_MIN_DELTAS", 4)
+    monkeypatch.setattr(history, "_MIN_DELTAS", 4)
     with closing(opened(tmp_path, {})) as state:
         for epoch in range(8):
             state.begin_epoch(epoch)
@@ -451,8 +451,8 @@ def test_files_that_a_killed_task_was_writing_are_removed_by_the_next(tmp_path: 
 def test_files_that_a_killed_task_was_writing_are_removed_with_their_epoch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slot, "_MIN_DELTAS", 2)
-    monkeypatch.setattr(slot, "EPOCHS_KEPT", 2)
+    monkeypatch.setattr(history, "_MIN_DELTAS", 2)
+    monkeypatch.setattr(history, "EPOCHS_KEPT", 2)
     left = tmp_path / "checkpoint/continuous/state/0/t-0/.1-old.0.delta.0123456789abcdef.tmp"
     with closing(opened(tmp_path, {})) as state:
         for epoch in range(8):

@@ -20,7 +20,7 @@ _MIN_DELTAS, _MAX_DELTAS = 32, 500
 
 
 @dataclass(slots=True)
-class Slot:
+class StateHistory:
     """The state of one step and one key group.
 
     Attributes:
