@@ -34,8 +34,8 @@ This page is written by `tools/command_line.py`; [operations](operations.md), [c
 
 ## Commands
 
-`--help` of a command, or `-h`, lists its options. A command with a connection takes all options of the next section. A command with JSON
-has `--json`.
+`--help` of a command, or `-h`, lists its options, and has an example. A command with a connection takes all options of the next section. A
+command with JSON has `--json`.
 
 | Command | What it does | Connection | JSON | Exit status 1 |
 | --- | --- | --- | --- | --- |

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+import typer
+from rich.cells import cell_len
+from rich.text import Text
+
 from kit.pointers import REPO
+from kit.programs.cli import invoke
 
 CONNECTION = {
     "--bootstrap-servers": "PYSPARK_KAFKA_BOOTSTRAP_SERVERS",
@@ -74,6 +82,58 @@ def test_help_of_a_command_and_of_its_options_is_sentences() -> None:
         if not re.match(r"[A-Z][^\n]*", text or "") or text.rstrip()[-1] != "."
     ]
     assert not found, "\n".join(found)
+
+
+def help_of(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", "80")
+    return Text.from_ansi(invoke(*name.split(), "--help").output).plain
+
+
+@pytest.mark.parametrize("name", ["", *sorted({name.split()[0] for name in COMMANDS if " " in name}), *COMMANDS])
+def test_help_fits_80_columns_without_a_cut_word(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = help_of(name, monkeypatch)
+    assert "Usage: " in shown
+    assert "…" not in shown
+    assert "<bool>" not in shown
+    assert max(map(cell_len, shown.splitlines())) <= 80
+    if name in COMMANDS:
+        parameters = COMMANDS[name].params
+        named = {word for each in parameters for word in (*each.opts, each.metavar or each.opts[0])}
+        named |= {CONNECTION.get(opt) or opt for each in parameters for opt in each.opts}
+        assert named <= set(re.split(r"[\s,│]+|\.(?=\s)", shown))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_the_connection_last_and_one_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = help_of(name, monkeypatch)
+    panels = [title for title in re.findall(r"─ (\w+) ─", shown) if title != "Arguments"]
+    opts = options_of(name)
+    assert panels == ["Options", "Connection"] if "--config" in opts else ["Options"]
+    last = {opt for opt, parameter in opts.items() if parameter.rich_help_panel == "Connection"}
+    assert last == (CONNECTION.keys() | {"-b", "--option"} if "--config" in opts else set())
+    assert [line.strip() for line in shown.splitlines() if "Example: " in line] == [COMMANDS[name].epilog]
+
+
+class Begun(Exception):  # noqa: N818 - not an error
+    """The work of a command begins: its arguments are right."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_example_of_a_command_is_one_that_the_program_accepts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(*_: object, **__: object) -> None:
+        raise Begun
+
+    for module in [each for path, each in sys.modules.items() if path.startswith("pyspark_kafka._ops.cli.")]:
+        if hasattr(module, "run_command"):
+            monkeypatch.setattr(module, "run_command", begin)
+    root: Any = typer.main.get_command(TOOL.app)
+    for command in (root.commands["demo"], root.commands["version"]):
+        # They have no arguments to check.
+        command.callback = begin
+    program, *words = shlex.split(COMMANDS[name].epilog.removeprefix("Example: "))
+    assert [program, *words[: name.count(" ") + 1]] == ["pyspark-kafka", *name.split()]
+    with pytest.raises(Begun):
+        root.main(words, prog_name=program, standalone_mode=False)
 
 
 def texts() -> list[Path]:

@@ -14,7 +14,7 @@ from pyspark_kafka._ops.cli.common.outcome import ExitStatus, run_command
 def errors(
     text: Annotated[
         str | None,
-        typer.Argument(metavar="[CONDITION|TEXT]", help="The condition of an error, such as UNKNOWN_TOPIC, or a text."),
+        typer.Argument(help="The condition of an error, such as UNKNOWN_TOPIC, or a text."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from pyspark_kafka._ops.cli.check.command import check
 from pyspark_kafka._ops.cli.checkpoints import app as checkpoints
+from pyspark_kafka._ops.cli.common.commands import CONTEXT, HelpfulCommand, HelpfulGroup
 from pyspark_kafka._ops.cli.common.outcome import ExitStatus, status_of
 from pyspark_kafka._ops.cli.common.output import prose_console
 from pyspark_kafka._ops.cli.common.pipes import outliving_readers
@@ -24,23 +25,23 @@ from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.version import __version__
 
 app = typer.Typer(
+    cls=HelpfulGroup,
     help="Apache Kafka for PySpark.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    # All commands below inherit it.
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=CONTEXT,
 )
 
 app.add_typer(checkpoints.app, name="checkpoint")
 app.add_typer(topics.app, name="topics")
 app.add_typer(transactions.app, name="transactions")
-app.command()(check)
-app.command()(report)
-app.command()(tail)
-app.command()(lag)
-app.command()(options)
-app.command()(errors)
+app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka check --topic orders -b kafka:9092")(check)
+app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka report /checkpoints/orders --html orders.html")(report)
+app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka tail orders --from '10 minutes ago' -b kafka:9092")(tail)
+app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka lag --checkpoint /checkpoints/orders -b kafka:9092")(lag)
+app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka options startingOffsets")(options)
+app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka errors UNKNOWN_TOPIC")(errors)
 
 
 def _print_version(asked: bool) -> None:
@@ -59,7 +60,7 @@ def program(
     """Apache Kafka for PySpark."""
 
 
-@app.command()
+@app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka version")
 def version() -> None:
     """Print the version, the active record codec, and a warning if Spark's Python lacks this package."""
     from pyspark_kafka._connector.spark.processes.python_choice import describe_pythons, hint, lacks_package  # noqa: PLC0415
@@ -79,11 +80,14 @@ def version() -> None:
         )
 
 
-@app.command()
+@app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka demo --records 100000")
 def demo(
-    records: Annotated[int, typer.Option(min=1, max=50_000_000, help="Number of orders to produce.")] = 500_000,
+    records: Annotated[
+        int, typer.Option(metavar="N", min=1, max=50_000_000, help="Number of orders to produce.")
+    ] = 500_000,
     codec: Annotated[
-        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="Compression of the records.")
+        Literal["none", "gzip", "snappy", "lz4", "zstd"],
+        typer.Option(metavar="CODEC", help="Compression of the records: none, gzip, snappy, lz4 or zstd."),
     ] = "lz4",
     keep_running: Annotated[
         bool,

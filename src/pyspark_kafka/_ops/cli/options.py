@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def options(
-    text: Annotated[
-        str | None, typer.Argument(metavar="[NAME|TEXT]", help="The name of an option, or a part of names or texts.")
-    ] = None,
+    text: Annotated[str | None, typer.Argument(help="The name of an option, or a part of names or texts.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show an option, or list the options whose name or description contains a text; without a text, all of them."""

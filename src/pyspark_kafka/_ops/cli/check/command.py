@@ -21,7 +21,7 @@ def check(
     options_file: OptionsFile = None,
     option: Options = None,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="A further topic to look at; may be repeated.")
+        list[str] | None, typer.Option("--topic", metavar="NAME", help="A further topic to look at; may be repeated.")
     ] = None,
     spark: Annotated[
         str | None,
@@ -39,8 +39,8 @@ def check(
         bool,
         typer.Option("--cluster", help="Judge every executor, of --spark, of --remote or of Spark's own settings."),
     ] = False,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds for the whole check.")] = 60.0,
-    step_timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one step.")] = 10.0,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Seconds for the whole check.")] = 60.0,
+    step_timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="Seconds for one step.")] = 10.0,
     as_json: AsJson = False,
     show_record: Annotated[
         bool, typer.Option("--show-record", help="Print key and value of the first record; otherwise their sizes.")

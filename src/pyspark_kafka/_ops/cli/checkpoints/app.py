@@ -16,21 +16,25 @@ from pyspark_kafka._ops.cli.common.arguments import (
     is_connected,
     settings_of,
 )
+from pyspark_kafka._ops.cli.common.commands import HelpfulCommand, HelpfulGroup
 from pyspark_kafka._ops.cli.common.outcome import ExitStatus, run_command
 
 app = typer.Typer(
-    help="Read what a checkpoint of a streaming query says, of Spark's connector and of this one.", no_args_is_help=True
+    cls=HelpfulGroup,
+    help="Explain, verify, compare, fork and rewind checkpoints of streaming queries, of Spark's connector and of this "
+    "one.",
+    no_args_is_help=True,
 )
 fork_commands.register(app)
 
 Location = Annotated[
     str, typer.Argument(help="The checkpointLocation of the query: a path, or a URI such as s3://bucket/query.")
 ]
-Batches = Annotated[int, typer.Option("--batches", min=1, help="How many batches to show, the last ones.")]
+Batches = Annotated[int, typer.Option("--batches", metavar="N", min=1, help="How many batches to show, the last ones.")]
 EveryBatch = Annotated[bool, typer.Option("--all", help="All batches and all partitions.")]
 
 
-@app.command()
+@app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka checkpoint show /checkpoints/orders")
 def show(location: Location, batches: Batches = 10, every: EveryBatch = False, as_json: AsJson = False) -> None:
     """Print files, batches, positions and times as tables."""
     from pyspark_kafka._ops.cli.checkpoints.show import show_checkpoint  # noqa: PLC0415 - loads pyarrow
@@ -38,7 +42,7 @@ def show(location: Location, batches: Batches = 10, every: EveryBatch = False, a
     run_command(lambda: show_checkpoint(location, None if every else batches, as_json=as_json))
 
 
-@app.command()
+@app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka checkpoint explain /checkpoints/orders")
 def explain(location: Location, batches: Batches = 10, every: EveryBatch = False, as_json: AsJson = False) -> None:
     """Describe the query, its sources, its position, and the effect of a restart."""
     from pyspark_kafka._ops.cli.checkpoints.show import explain_checkpoint  # noqa: PLC0415 - loads pyarrow
@@ -46,11 +50,12 @@ def explain(location: Location, batches: Batches = 10, every: EveryBatch = False
     run_command(lambda: explain_checkpoint(location, None if every else batches, as_json=as_json))
 
 
-@app.command()
+@app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka checkpoint verify /checkpoints/orders -b kafka:9092")
 def verify(
     location: Location,
     batches: Annotated[
-        int | None, typer.Option("--batches", min=1, help="How many batches to read, the last ones; all without it.")
+        int | None,
+        typer.Option("--batches", metavar="N", min=1, help="How many batches to read, the last ones; all without it."),
     ] = None,
     servers: Servers = None,
     config: Config = None,
@@ -58,10 +63,17 @@ def verify(
     option: Options = None,
     sink_id: Annotated[
         str | None,
-        typer.Option("--sink-id", help="The kafka.transactional.id of the query's writer, if it has one of its own."),
+        typer.Option(
+            "--sink-id",
+            metavar="ID",
+            help="The kafka.transactional.id of the query's writer, if it has one of its own.",
+        ),
     ] = None,
     commit_topic: Annotated[
-        str | None, typer.Option("--commit-topic", help="The commitTopic of the query's writer, if it has another one.")
+        str | None,
+        typer.Option(
+            "--commit-topic", metavar="NAME", help="The commitTopic of the query's writer, if it has another one."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -78,7 +90,10 @@ def verify(
     run_command(work)
 
 
-@app.command()
+@app.command(
+    cls=HelpfulCommand,
+    epilog="Example: pyspark-kafka checkpoint diff /checkpoints/orders /checkpoints/copy",
+)
 def diff(
     first: Annotated[str, typer.Argument(help="A checkpoint.")],
     second: Annotated[str, typer.Argument(help="Another one, such as its backup.")],

@@ -13,6 +13,7 @@ from pyspark_kafka._ops.cli.common.arguments import (  # noqa: TC001 - typer rea
     OptionsFile,
     Servers,
 )
+from pyspark_kafka._ops.cli.common.commands import HelpfulCommand
 from pyspark_kafka._ops.cli.common.outcome import run_command
 
 _At = Annotated[
@@ -24,15 +25,15 @@ _At = Annotated[
     ),
 ]
 _Batch = Annotated[
-    int | None, typer.Option("--batch", min=0, help="Where the query stood when this batch was finished.")
+    int | None, typer.Option("--batch", metavar="N", min=0, help="Where the query stood when this batch was finished.")
 ]
 _Offsets = Annotated[
     str | None,
     typer.Option(
         "--offsets",
         metavar="JSON|FILE",
-        help='Offsets of some or all partitions: {"orders":{"0":23,"1":-2}}; -2 is the start of the log, -1 its end. '
-        "The others stay.",
+        help='Offsets of some or all partitions: {"orders": {"0": 23}}; -2 is the start of the log, -1 its end. The '
+        "others stay.",
     ),
 ]
 _DropState = Annotated[
@@ -46,8 +47,9 @@ _Apply = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `pyspark-kafka checkpoint`."""
-    app.command()(fork)
-    app.command()(rewind)
+    example = "Example: pyspark-kafka checkpoint"
+    app.command(cls=HelpfulCommand, epilog=f"{example} fork /data/orders /data/orders-2 --batch 17")(fork)
+    app.command(cls=HelpfulCommand, epilog=f"{example} rewind /checkpoints/orders --batch 17")(rewind)
 
 
 def fork(

@@ -28,32 +28,40 @@ if TYPE_CHECKING:
     Where: TypeAlias = tuple[str | None, Path | None, Path | None, list[str] | None]
 
 _SERVERS = "kafka.bootstrap.servers"
+# The help of a command shows its own options first. It names variables in sentences: typer cuts what is too long.
+_CONNECTION: dict[str, Any] = {"rich_help_panel": "Connection", "show_envvar": False}
 
 Servers = Annotated[
     str | None,
     typer.Option(
         "--bootstrap-servers",
-        # As Kafka's own tools call it.
-        "--bootstrap-server",
         "-b",
+        metavar="HOSTS",
         envvar="PYSPARK_KAFKA_BOOTSTRAP_SERVERS",
-        help="Where to find the cluster: host:port, several with commas between them.",
+        help="Where to find the cluster: host:port, several with commas between them; or the variable "
+        "PYSPARK_KAFKA_BOOTSTRAP_SERVERS.",
+        **_CONNECTION,
     ),
 ]
 Config = Annotated[
     Path | None,
     typer.Option(
         "--config",
+        metavar="FILE",
         envvar="PYSPARK_KAFKA_CONFIG",
-        help="A file of Java client properties, such as security.protocol=SSL.",
+        help="A file of Java client properties, such as security.protocol=SSL; or the variable PYSPARK_KAFKA_CONFIG.",
+        **_CONNECTION,
     ),
 ]
 OptionsFile = Annotated[
     Path | None,
     typer.Option(
         "--options",
+        metavar="FILE",
         envvar="PYSPARK_KAFKA_OPTIONS",
-        help="A JSON file with the options of a query: names and values of .option().",
+        help="A JSON file with the options of a query: names and values of .option(); or the variable "
+        "PYSPARK_KAFKA_OPTIONS.",
+        **_CONNECTION,
     ),
 ]
 Options = Annotated[
@@ -63,6 +71,7 @@ Options = Annotated[
         "--option",
         metavar="NAME=VALUE",
         help="One option of a query; may be repeated. The prefix kafka. may be left out.",
+        **_CONNECTION,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

@@ -21,12 +21,16 @@ def lag(
     options_file: OptionsFile = None,
     option: Options = None,
     checkpoint: Annotated[
-        str | None, typer.Option("--checkpoint", help="The checkpointLocation of a query: a path, or a URI.")
+        str | None,
+        typer.Option("--checkpoint", metavar="PATH", help="The checkpointLocation of a query: a path, or a URI."),
     ] = None,
     group: Annotated[
-        str | None, typer.Option("--group", "-g", help="A consumer group, whoever commits its positions.")
+        str | None,
+        typer.Option("--group", "-g", metavar="NAME", help="A consumer group, whoever commits its positions."),
     ] = None,
-    topic: Annotated[list[str] | None, typer.Option("--topic", "-t", help="Only this topic; may be repeated.")] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", "-t", metavar="NAME", help="Only this topic; may be repeated.")
+    ] = None,
     every: Annotated[
         bool, typer.Option("--partitions", help="Show each partition, however many there are; the worst first.")
     ] = False,
@@ -35,7 +39,10 @@ def lag(
         float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="Seconds between two looks.")
     ] = 5.0,
     max_records: Annotated[
-        int | None, typer.Option("--max-records", min=0, help="Exit with 1 if more records of a partition are behind.")
+        int | None,
+        typer.Option(
+            "--max-records", metavar="N", min=0, help="Exit with 1 if more records of a partition are behind."
+        ),
     ] = None,
     max_seconds: Annotated[
         str | None,
@@ -47,10 +54,10 @@ def lag(
             "--min-headroom", metavar="SPAN", help="Exit with 1 if records may be deleted sooner: 90, 5m, 2h."
         ),
     ] = None,
-    times: Annotated[
-        bool, typer.Option("--times/--no-times", help="Read a record at each position that is behind, for its time.")
-    ] = True,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds for a look.")] = 15.0,
+    without_times: Annotated[
+        bool, typer.Option("--no-times", help="Read no records, which have the times: ages stay unknown.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="Seconds for a look.")] = 15.0,
     as_json: AsJson = False,
 ) -> None:
     """Show the lag of a query or a consumer group in records, bytes and time, and the time to deletion."""
@@ -83,7 +90,7 @@ def lag(
                 group=group,
                 topics=topic or None,
                 timeout_s=timeout,
-                times=times,
+                times=not without_times,
                 before=before,
             )
 

@@ -16,13 +16,18 @@ from pyspark_kafka._ops.cli.common.output import say
 
 def report(
     checkpoint: Annotated[str, typer.Argument(help="The checkpointLocation of the query.")],
-    html: Annotated[Path, typer.Option("--html", help="The file to write; one that is there is replaced.")],
+    html: Annotated[
+        Path, typer.Option("--html", metavar="FILE", help="The file to write; one that is there is replaced.")
+    ],
     *,
-    batches: Annotated[int, typer.Option(min=1, max=100_000, help="How many of the last batches to show.")] = 1_000,
+    batches: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100_000, help="How many of the last batches to show.")
+    ] = 1_000,
     progress: Annotated[
         Path | None,
         typer.Option(
             "--progress",
+            metavar="PATH",
             help="Spark's event log, a file or a directory, or a file with one progress of the query a line: phases of "
             "batches, and restarts.",
         ),

@@ -46,11 +46,15 @@ def tail(
     count: Annotated[
         int | None,
         typer.Option(
-            "-n", "--count", min=0, help="How many of the last records to show, 10 otherwise; with --from, how many."
+            "-n",
+            "--count",
+            metavar="N",
+            min=0,
+            help="How many of the last records to show, 10 otherwise; with --from, how many.",
         ),
     ] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", min=0, help="Only this partition; may be repeated.")
+        list[int] | None, typer.Option("--partition", metavar="N", min=0, help="Only this partition; may be repeated.")
     ] = None,
     follow: Annotated[
         bool, typer.Option("-f", "--follow", help="Also show what is written from now on, until Ctrl-C.")
@@ -64,7 +68,10 @@ def tail(
     max_bytes: Annotated[
         int | None,
         typer.Option(
-            "--max-bytes", min=1, help="How much of a key, a value or a header to show: 4 KiB, in JSON 1 MiB otherwise."
+            "--max-bytes",
+            metavar="N",
+            min=1,
+            help="How much of a key, a value or a header to show: 4 KiB, in JSON 1 MiB otherwise.",
         ),
     ] = None,
     utc: Annotated[bool, typer.Option("--utc", help="Show times in UTC, not in local time.")] = False,

@@ -7,14 +7,15 @@ from typing import Annotated
 import typer
 
 from pyspark_kafka._ops.cli.common.arguments import AsJson, Config, Options, OptionsFile, Servers  # noqa: TC001 - for typer
+from pyspark_kafka._ops.cli.common.commands import HelpfulCommand, HelpfulGroup
 from pyspark_kafka._ops.cli.common.outcome import run_command
 
-app = typer.Typer(help="List, create and describe topics.", no_args_is_help=True)
+app = typer.Typer(cls=HelpfulGroup, help="List, create and describe topics.", no_args_is_help=True)
 
 _Topic = Annotated[str, typer.Argument(help="The topic.")]
 
 
-@app.command("list")
+@app.command("list", cls=HelpfulCommand, epilog="Example: pyspark-kafka topics list orders -b kafka:9092")
 def list_command(
     text: Annotated[str, typer.Argument(help="Only topics whose names contain this text.")] = "",
     bootstrap_servers: Servers = None,
@@ -31,7 +32,7 @@ def list_command(
     run_command(lambda: list_topics(where, text, internal=internal, as_json=as_json))
 
 
-@app.command()
+@app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka topics create orders -p 12 -r 3 -b kafka:9092")
 def create(
     topic: _Topic,
     bootstrap_servers: Servers = None,
@@ -40,11 +41,15 @@ def create(
     option: Options = None,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="Number of partitions; otherwise the brokers' default."),
+        typer.Option(
+            "--partitions", "-p", metavar="N", min=1, help="Number of partitions; otherwise the brokers' default."
+        ),
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", min=1, help="Copies of each; otherwise the brokers' default."),
+        typer.Option(
+            "--replication-factor", "-r", metavar="N", min=1, help="Copies of each; otherwise the brokers' default."
+        ),
     ] = None,
     topic_config: Annotated[
         list[str] | None,
@@ -61,7 +66,7 @@ def create(
     )
 
 
-@app.command()
+@app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka topics describe orders -b kafka:9092")
 def describe(
     topic: _Topic,
     bootstrap_servers: Servers = None,

@@ -7,28 +7,34 @@ from typing import Annotated
 import typer
 
 from pyspark_kafka._ops.cli.common.arguments import AsJson, Config, Options, OptionsFile, Servers  # noqa: TC001 - for typer
+from pyspark_kafka._ops.cli.common.commands import HelpfulCommand, HelpfulGroup
 from pyspark_kafka._ops.cli.common.outcome import run_command
 
 app = typer.Typer(
-    help="List and abort open transactions, which hold readers back; resolve what one has lost.", no_args_is_help=True
+    cls=HelpfulGroup,
+    help="List and abort open transactions, which hold readers back; resolve what one has lost.",
+    no_args_is_help=True,
 )
 
 _CommitTopic = Annotated[
     str | None,
     typer.Option(
         "--commit-topic",
+        metavar="NAME",
         help="The topic of exactly-once sinks' commit markers (option commitTopic): shows the query of each id.",
     ),
 ]
 
 
-@app.command("list")
+@app.command(
+    "list", cls=HelpfulCommand, epilog="Example: pyspark-kafka transactions list --older-than 5m -b kafka:9092"
+)
 def list_command(
     bootstrap_servers: Servers = None,
     config: Config = None,
     options_file: OptionsFile = None,
     option: Options = None,
-    prefix: Annotated[str, typer.Option(help="Only transactional ids that begin with this text.")] = "",
+    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Only transactional ids that begin with this text.")] = "",
     older_than: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +73,7 @@ def list_command(
     )
 
 
-@app.command()
+@app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka transactions abort orders-sink -b kafka:9092")
 def abort(
     transactional_id: Annotated[str, typer.Argument(help="The id whose open transaction to abort.")],
     bootstrap_servers: Servers = None,
@@ -88,7 +94,7 @@ def abort(
     )
 
 
-@app.command()
+@app.command(cls=HelpfulCommand, epilog="Example: pyspark-kafka transactions resolve orders-sink -b kafka:9092")
 def resolve(
     transactional_id: Annotated[str, typer.Argument(help="The sink whose newest micro-batch has lost records.")],
     bootstrap_servers: Servers = None,
@@ -96,7 +102,10 @@ def resolve(
     options_file: OptionsFile = None,
     option: Options = None,
     commit_topic: Annotated[
-        str | None, typer.Option("--commit-topic", help="The topic of the sink's commit markers (option commitTopic).")
+        str | None,
+        typer.Option(
+            "--commit-topic", metavar="NAME", help="The topic of the sink's commit markers (option commitTopic)."
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Note it without asking.")] = False,
 ) -> None:

@@ -59,6 +59,21 @@ def test_short_options_and_the_name_of_kafkas_tools_are_the_same(looks: list[Lag
     assert invoke("lag", "-h").stdout == invoke("lag", "--help").stdout
 
 
+@pytest.mark.parametrize(("flags", "times"), [((), True), (("--no-times",), False)])
+def test_records_are_read_for_their_times_unless_the_user_refuses(
+    flags: tuple[str, ...], times: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def lag(*_: Any, times: bool, **__: Any) -> LagReport:
+        seen.append(times)
+        return LagReport("group 'g'", 0, None, ())
+
+    monkeypatch.setattr(api, "lag", lag)
+    assert invoke(*COMMAND, *flags).exit_code == 0
+    assert seen == [times]
+
+
 @pytest.fixture
 def show(monkeypatch: pytest.MonkeyPatch) -> Callable[[LagReport], None]:
     def shown(report: LagReport) -> None:
