@@ -23,7 +23,7 @@ def errors(
 
 
 def _show(text: str, *, as_json: bool) -> ExitStatus:
-    from pyspark_kafka._ops.cli.common.output import print_json, print_rows, say  # noqa: PLC0415 - only when needed
+    from pyspark_kafka._ops.cli.common.output import print_json, print_rows, say, without_links  # noqa: PLC0415 - only when needed
     from pyspark_kafka._ops.reference.conditions import read_entries  # noqa: PLC0415
 
     entries = read_entries()
@@ -37,7 +37,7 @@ def _show(text: str, *, as_json: bool) -> ExitStatus:
     elif one:
         for entry in one:
             parts = (f"{entry.condition} ({entry.of})", entry.happened, entry.why, entry.remedy, entry.address)
-            say(*(part.replace("`", "") for part in parts if part))
+            say(*(without_links(part) for part in parts if part))
     elif found:
         print_rows(("condition", "what happened"), [(each.condition, each.happened) for each in found])
     else:

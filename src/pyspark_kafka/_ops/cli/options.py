@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def options(
-    text: Annotated[str | None, typer.Argument(help="The name of an option, or a part of names or texts.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Argument(help="The name of an option, or a part of names or texts."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show an option, or list the options whose name or description contains a text; without a text, all of them."""
@@ -23,7 +26,7 @@ def options(
 
 def _show(text: str | None, *, as_json: bool) -> ExitStatus:
     from pyspark_kafka._client.options import EVERYWHERE, OPTIONS  # noqa: PLC0415 - only when needed
-    from pyspark_kafka._ops.cli.common.output import print_json, print_rows, say  # noqa: PLC0415
+    from pyspark_kafka._ops.cli.common.output import print_json, print_rows, say, without_links  # noqa: PLC0415
 
     one = None if text is None else OPTIONS.get(text) or OPTIONS.get(f"kafka.{text}")
     wanted = (text or "").lower()
@@ -32,7 +35,7 @@ def _show(text: str | None, *, as_json: bool) -> ExitStatus:
         print_json([_entry(each) for each in found])
     elif one:
         entry = _entry(one)
-        say(*(f"{label}: {value}" for label, value in entry.items() if value))
+        say(*(without_links(f"{label}: {value}") for label, value in entry.items() if value))
     elif found:
         rows = [(each.name, each.status.value, each.facts.get("default", "")) for each in found]
         print_rows(("option", "status", "default"), rows)

@@ -17,6 +17,12 @@ def test_condition_is_explained_in_any_form_of_its_error(text: str) -> None:
     assert shown.output.endswith("/errors/#unknown_topic\n")
 
 
+def test_names_keep_their_backquotes_and_links_are_words() -> None:
+    lines = invoke("errors", "OUTAGE_TOO_LONG").output.splitlines()
+    assert lines[1] == "A query waited for brokers for as long as `outageTimeout` allows."
+    assert lines[3].endswith("See outages.")
+
+
 def test_text_finds_conditions_by_what_happened() -> None:
     found = json.loads(invoke("errors", "truststore", "--json").output)
     assert "TLS_FILES_INVALID" in [each["condition"] for each in found]

@@ -19,6 +19,12 @@ def test_option_is_shown_with_its_facts_and_its_page(name: str) -> None:
     assert "bytes" in lines["default"]
 
 
+def test_names_keep_their_backquotes_and_links_are_words() -> None:
+    shown = invoke("options", "pushDownPredicate").output
+    assert "`load()`" in shown
+    assert "see batch reads." in shown
+
+
 def test_text_finds_options_by_name_and_by_description() -> None:
     found = json.loads(invoke("options", "checkpoint", "--json").output)
     assert found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -48,6 +49,11 @@ def say(*sentences: str, style: str | None = None) -> None:
     console = prose_console()
     for sentence in sentences:
         console.print(printable(sentence), style=style, markup=False, highlight=False)
+
+
+def without_links(markdown: str) -> str:
+    """Return a text of the reference without the targets of its links: they are pages beside the text's own page."""
+    return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", markdown)
 
 
 def warn(*sentences: str, style: str = "yellow") -> None:
