@@ -37,6 +37,9 @@ This page is written by `tools/command_line.py`; [operations](operations.md), [c
 `--help` of a command, or `-h`, lists its options, and has an example. A command with a connection takes all options of the next section. A
 command with JSON has `--json`.
 
+`pyspark-kafka --install-completion` sets up bash, zsh and fish, and `--show-completion` prints what it would write. The Tab key then completes
+commands, options, the names for `pyspark-kafka options`, and the conditions for `pyspark-kafka errors`.
+
 | Command | What it does | Connection | JSON | Exit status 1 |
 | --- | --- | --- | --- | --- |
 """

@@ -14,12 +14,19 @@ from pyspark_kafka._ops.cli.common.outcome import ExitStatus, run_command
 def errors(
     text: Annotated[
         str | None,
-        typer.Argument(help="The condition of an error, such as UNKNOWN_TOPIC, or a text."),
+        typer.Argument(help="The condition of an error, such as UNKNOWN_TOPIC, or a text.", autocompletion=_conditions),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain an error by its condition, or list the conditions that a text is about; without a text, all of them."""
     run_command(lambda: _show(text or "", as_json=as_json))
+
+
+def _conditions() -> list[str]:
+    """Return what a shell completes."""
+    from pyspark_kafka._ops.reference.conditions import read_entries  # noqa: PLC0415 - only when needed
+
+    return [each.condition for each in read_entries()]
 
 
 def _show(text: str, *, as_json: bool) -> ExitStatus:

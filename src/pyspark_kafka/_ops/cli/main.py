@@ -28,7 +28,6 @@ app = typer.Typer(
     cls=HelpfulGroup,
     help="Apache Kafka for PySpark.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings=CONTEXT,
 )

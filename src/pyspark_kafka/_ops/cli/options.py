@@ -16,12 +16,19 @@ if TYPE_CHECKING:
 def options(
     text: Annotated[
         str | None,
-        typer.Argument(help="The name of an option, or a part of names or texts."),
+        typer.Argument(help="The name of an option, or a part of names or texts.", autocompletion=_names),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show an option, or list the options whose name or description contains a text; without a text, all of them."""
     run_command(lambda: _show(text, as_json=as_json))
+
+
+def _names() -> list[str]:
+    """Return what a shell completes."""
+    from pyspark_kafka._client.options import OPTIONS  # noqa: PLC0415 - only when needed
+
+    return [each.name for each in OPTIONS]
 
 
 def _show(text: str | None, *, as_json: bool) -> ExitStatus:
