@@ -119,5 +119,5 @@ def main() -> None:
         try:
             app()
         except ConnectorError as error:
-            Console(stderr=True).print(str(error), style="red", markup=False, highlight=False)
+            prose_console(stderr=True).print(str(error), style="red", markup=False, highlight=False)
             sys.exit(status_of(error))
