@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._ops.cli.common.outcome import ExitStatus
-from pyspark_kafka._ops.cli.lag.words import count, span
+from pyspark_kafka._ops.cli.lag.words import span
 from pyspark_kafka._ops.operations.lag.values import FAULTS
+from pyspark_kafka._ops.operations.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,8 +44,8 @@ def judge_report(report: LagReport, thresholds: Thresholds) -> tuple[ExitStatus,
         (
             thresholds.max_records,
             lambda each: each.records_behind,
-            lambda each: f"{count(each.records_behind)} records behind",
-            f"more than {count(thresholds.max_records)} records are behind",
+            lambda each: f"{counted(each.records_behind or 0, 'record')} behind",
+            f"more than {counted(thresholds.max_records or 0, 'record')} behind",
         ),
         (
             thresholds.max_seconds,

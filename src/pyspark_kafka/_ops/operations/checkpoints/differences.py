@@ -154,8 +154,8 @@ class _Comparison:
                 other.append(batch_id)
         if other:
             self._sentences.append(
-                f"Batches {listed(other, noun='batches')} end at other offsets in the one than in the other: they have "
-                "gone different ways."
+                f"Batches that end at other offsets in the one than in the other: {listed(other, noun='batches')}. The "
+                "checkpoints have gone different ways."
             )
         if not common and first.history.begun and second.history.begun:
             self._sentences.append("They have no batch in common.")

@@ -89,6 +89,6 @@ def test_names_with_control_characters_reach_the_terminal_as_escapes(show: Calla
     show(LagReport(f"group {topic}", 0, None, (behind, gone), (topic,)))
     result = invoke(*COMMAND, "--max-records", "1")
     assert result.exit_code == 1, result.output
-    assert "More than 1 records are behind: \\x1b]52;c;aGk=" in result.stdout
+    assert "More than 1 record behind: \\x1b]52;c;aGk=" in result.stdout
     assert all(each.isprintable() or each == "\n" for each in result.stdout + result.stderr)
     assert "\n\n" not in result.stdout

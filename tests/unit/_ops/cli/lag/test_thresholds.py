@@ -66,8 +66,7 @@ def test_sentences_name_the_worst_partitions_and_count_the_others() -> None:
     many = [PartitionLag("t", number, LagState.KNOWN, 0, 0, 9, number, 0) for number in range(1, 6)]
     _, (sentence,) = judge_report(LagReport("g", 0, None, tuple(many)), Thresholds(max_records=0))
     assert sentence == (
-        "More than 0 records are behind: t-5 (5 records behind), t-4 (4 records behind), t-3 (3 records behind) and "
-        "2 more."
+        "More than 0 records behind: t-5 (5 records behind), t-4 (4 records behind), t-3 (3 records behind) and 2 more."
     )
 
 

@@ -58,7 +58,7 @@ def test_checkpoints_that_went_different_ways_are_said_to_have(places: tuple[Pat
     write_checkpoint(places[1], [ENDS[0], {"t": {"0": 7}}])
     found = compared(places)
     assert found.sentences == (
-        "Batches 1 end at other offsets in the one than in the other: they have gone different ways.",
+        "Batches that end at other offsets in the one than in the other: 1. The checkpoints have gone different ways.",
     )
     assert found.positions == (PositionDifference("0", P0, 9, 7),)
 

@@ -59,14 +59,16 @@ class LogChecks:
             "purge-not-finished",
             COMMITS,
             sorted(purged),
-            "are finished, and their offsets are removed already: old ones are removed from one log after the other.",
+            "finished, with their offsets removed already",
+            "Old batches are removed from one log after the other.",
         )
         self._add_numbers(
             Severity.FAULT,
             "finished-without-offsets",
             COMMITS,
             [each for each in orphans if each not in purged],
-            "are finished and have no file in offsets: nobody knows where they ended.",
+            "finished without a file in offsets",
+            "Their ends are unknown.",
             "Restore the files of offsets from a copy; or fork the checkpoint at a batch that both logs have.",
         )
         last = self._history.last_finished
@@ -80,14 +82,16 @@ class LogChecks:
                 "passed-over",
                 OFFSETS,
                 sorted(passed),
-                "were begun and not finished when a rewind moved the query: no restart runs them again.",
+                "begun and not finished when a rewind moved the query",
+                "No restart runs them again.",
             )
             self._add_numbers(
                 Severity.WARNING,
                 "not-finished-between",
                 OFFSETS,
                 [each for each in between if each not in passed],
-                "have begun and are not finished, although later ones are. A restart does not run them again.",
+                "begun and not finished, although later ones are",
+                "A restart does not run them again.",
                 "Compare what the sink has of them, if files of commits were not removed by hand.",
             )
         self._check_open_end([each for each in begun if each > (-1 if last is None else last)])
@@ -106,7 +110,8 @@ class LogChecks:
                 "several-unfinished",
                 OFFSETS,
                 unfinished,
-                "have begun and are not noted as finished: a query whose progress is written late may have run them.",
+                "begun and not noted as finished",
+                "A query whose progress is written late may have run them.",
             )
             return
         self._add_numbers(
@@ -114,8 +119,8 @@ class LogChecks:
             "several-unfinished",
             OFFSETS,
             unfinished,
-            f"have begun and are not finished. A restart runs only {unfinished[-1]} again: what the others read may be "
-            "missing in the sink.",
+            "begun and not finished",
+            f"A restart runs only {unfinished[-1]} again: what the others read may be missing in the sink.",
             "If the sink lacks them, fork the checkpoint at the last finished batch; otherwise nothing.",
         )
 
@@ -152,12 +157,19 @@ class LogChecks:
             )
 
     def _add_numbers(
-        self, severity: Severity, code: str, where: str, numbers: Sequence[int], text: str, advice: str = ""
+        self,
+        severity: Severity,
+        code: str,
+        where: str,
+        numbers: Sequence[int],
+        kind: str,
+        effect: str,
+        advice: str = "",
     ) -> None:
         if numbers:
-            self._findings.add_finding(
-                severity, code, where, f"Batches {listed(numbers, noun='batches')} {text}", advice
-            )
+            # A list behind a colon reads well with one number, too.
+            text = f"Batches {kind}: {listed(numbers, noun='batches')}. {effect}"
+            self._findings.add_finding(severity, code, where, text, advice)
 
     def _check_batches(self, wanted: Sequence[int]) -> None:
         before: PlannedBatch | None = None
@@ -188,7 +200,8 @@ class LogChecks:
             "moved",
             OFFSETS,
             moved,
-            "were written by a fork or a rewind: they moved the query to where they end, and read nothing.",
+            "written by a fork or a rewind",
+            "They moved the query to where they end, and read nothing.",
         )
         if len(forms) > 1 and self._kind is CheckpointKind.MICRO_BATCH:
             self._findings.add_finding(

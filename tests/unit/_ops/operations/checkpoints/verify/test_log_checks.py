@@ -39,7 +39,15 @@ def test_batches_of_a_rewind_are_a_note_and_no_fault(tmp_path: Path) -> None:
     moved(tmp_path, 5, {"t": {"0": 5, "1": 0}})
     (tmp_path / "offsets" / "6").write_text(offsets_text(6, [{"t": {"0": 9, "1": 0}}]))
     (tmp_path / "commits" / "6").write_text('v1\n{"nextBatchWatermarkMs":0}')
-    assert codes(tmp_path) == [("note", "passed-over", "offsets"), ("note", "moved", "offsets")]
+    passed_over, moved_by = found_in(tmp_path)
+    assert [(each.severity.value, each.code) for each in (passed_over, moved_by)] == [
+        ("note", "passed-over"),
+        ("note", "moved"),
+    ]
+    assert passed_over.text == (
+        "Batches begun and not finished when a rewind moved the query: 4. No restart runs them again."
+    )
+    assert moved_by.text.startswith("Batches written by a fork or a rewind: 5. ")
 
 
 def remove(location: Path, *names: str) -> None:
@@ -117,8 +125,8 @@ def test_several_unfinished_batches_are_a_fault(tmp_path: Path) -> None:
     (finding,) = found_in(tmp_path)
     assert (finding.severity.value, finding.code) == ("fault", "several-unfinished")
     assert finding.text == (
-        "Batches 3, 4 have begun and are not finished. A restart runs only 4 again: what the others read may be "
-        "missing in the sink."
+        "Batches begun and not finished: 3, 4. A restart runs only 4 again: what the others read may be missing in the "
+        "sink."
     )
 
 
