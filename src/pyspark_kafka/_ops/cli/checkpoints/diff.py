@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka._ops.cli.checkpoints.show import SHOWN_PARTITIONS, or_dash, print_problems, say_left_out
 from pyspark_kafka._ops.cli.common.outcome import ExitStatus
-from pyspark_kafka._ops.cli.common.output import print_json, print_rows, say
+from pyspark_kafka._ops.cli.common.output import number_columns, print_json, print_rows, say
 from pyspark_kafka._ops.operations.checkpoints.differences import compare_checkpoints
 from pyspark_kafka._ops.operations.checkpoints.query_checkpoint import read_checkpoint
 
@@ -49,7 +49,8 @@ def diff_checkpoints(first: str, second: str, *, every: bool, as_json: bool) -> 
         for each in positions[:shown]
     ]
     if rows:
-        print_rows(("source", "topic", "partition", "first", "second", "second is ahead by"), rows)
+        numbers = number_columns("partition", "first", "second", "second is ahead by")
+        print_rows(("source", "topic", *numbers), rows)
     say_left_out(len(positions) - shown)
     print_problems(found.problems)
     return status

@@ -13,7 +13,7 @@ from pyspark_kafka._ops.cli.checkpoints.show import SHOWN_PARTITIONS, or_dash
 from pyspark_kafka._ops.cli.common.arguments import connection_of, is_connected
 from pyspark_kafka._ops.cli.common.heartbeat import progress
 from pyspark_kafka._ops.cli.common.outcome import ExitStatus, Interrupted
-from pyspark_kafka._ops.cli.common.output import TableColumn, print_json, print_rows, say, warn
+from pyspark_kafka._ops.cli.common.output import number_columns, print_json, print_rows, say, warn
 from pyspark_kafka._ops.operations.checkpoints.forking.apply import apply_fork, check_target
 from pyspark_kafka._ops.operations.checkpoints.forking.backups import check_backup, check_belongs, is_marked, restore
 from pyspark_kafka._ops.operations.checkpoints.forking.explain import describe_plan
@@ -244,13 +244,13 @@ def _show(plan: ForkPlan, request: ForkArguments, failure: str | None, more: dic
             str(each.topic_partition.partition),
             or_dash(each.now),
             str(each.to),
-            str(each.read_again),
-            str(each.skipped),
-            "?" if each.earliest is None else str(each.lost),
+            f"{each.read_again:,}",
+            f"{each.skipped:,}",
+            "?" if each.earliest is None else f"{each.lost:,}",
         )
         for each in plan.positions.moves[:SHOWN_PARTITIONS]
     ]
-    numbers = (TableColumn(name, right=True) for name in ("partition", "from", "to", "read again", "skipped", "lost"))
+    numbers = number_columns("partition", "from", "to", "read again", "skipped", "lost")
     print_rows(("source", "topic", *numbers), rows)
     if len(plan.positions.moves) > SHOWN_PARTITIONS:
         say(f"{len(plan.positions.moves) - SHOWN_PARTITIONS:,} more partitions; --json has them.")

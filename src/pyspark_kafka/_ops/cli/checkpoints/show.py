@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka._base.offsets import timestamp_text
 from pyspark_kafka._ops.cli.common.heartbeat import progress
 from pyspark_kafka._ops.cli.common.outcome import ExitStatus
-from pyspark_kafka._ops.cli.common.output import print_json, print_rows, say, warn
+from pyspark_kafka._ops.cli.common.output import number_columns, print_json, print_rows, say, warn
 from pyspark_kafka._ops.operations.checkpoints.describe import (
     describe_batch,
     describe_query,
@@ -24,6 +24,7 @@ from pyspark_kafka._ops.operations.checkpoints.summary import list_directories, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pyspark_kafka._ops.cli.common.output import TableColumn
     from pyspark_kafka._ops.operations.checkpoints.summary import BatchSummary, CheckpointSummary, SourceSummary
 
 SHOWN_PARTITIONS = 50
@@ -64,7 +65,7 @@ def show_checkpoint(location: str, max_batches: int | None, *, as_json: bool) ->
         return _status(account)
     print_rows(("property", "value"), list(_properties(account)))
     _print_section(
-        ("directory", "files", "checksums", "temporary", "directories"),
+        ("directory", *number_columns("files", "checksums", "temporary", "directories")),
         [
             (each.directory, f"{each.files:,}", f"{each.checksums:,}", f"{each.temporary:,}", f"{each.directories:,}")
             for each in directories
@@ -72,10 +73,12 @@ def show_checkpoint(location: str, max_batches: int | None, *, as_json: bool) ->
     )
     positions = _positions(account)
     shown = len(positions) if max_batches is None else SHOWN_PARTITIONS
-    _print_section(("source", "topic", "partition", "position", "end of unfinished"), positions[:shown])
+    _print_section(
+        ("source", "topic", *number_columns("partition", "position", "end of unfinished")), positions[:shown]
+    )
     say_left_out(len(positions) - shown)
     _print_section(
-        ("batch", "planned", "took", "records at most", "watermark"),
+        (*number_columns("batch"), "planned", *number_columns("took", "records at most"), "watermark"),
         [
             (
                 str(batch.batch_id),
@@ -138,7 +141,7 @@ def _status(account: CheckpointSummary) -> ExitStatus:
     return ExitStatus.INCOMPLETE if account.problems else ExitStatus.WELL
 
 
-def _print_section(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print_section(names: Sequence[TableColumn | str], rows: Sequence[Sequence[str]]) -> None:
     if rows:
         say("")
         print_rows(names, rows)

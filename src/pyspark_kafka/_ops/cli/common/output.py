@@ -37,6 +37,11 @@ class TableColumn(NamedTuple):
     style: str = ""
 
 
+def number_columns(*names: str) -> tuple[TableColumn, ...]:
+    """Return columns of numbers."""
+    return tuple(TableColumn(name, right=True) for name in names)
+
+
 def prose_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console for sentences: a terminal breaks them between words, a pipe gets each whole."""
     console = Console(stderr=stderr, quiet=quiet, highlight=False)

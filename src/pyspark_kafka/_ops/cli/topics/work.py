@@ -10,7 +10,7 @@ from pyspark_kafka._client.client.queries.topic_configs import fetch_topic_confi
 from pyspark_kafka._ops.cli.common.arguments import connect
 from pyspark_kafka._ops.cli.common.heartbeat import progress
 from pyspark_kafka._ops.cli.common.outcome import ExitStatus
-from pyspark_kafka._ops.cli.common.output import TableColumn, print_json, print_rows, say, warn
+from pyspark_kafka._ops.cli.common.output import TableColumn, number_columns, print_json, print_rows, say, warn
 from pyspark_kafka._ops.operations.text import counted
 from pyspark_kafka.errors import ConnectorError, OptionError, printable
 
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 # What decides how long records stay, and whether a write is accepted.
 _SETTINGS = ("cleanup.policy", "retention.ms", "retention.bytes", "min.insync.replicas", "max.message.bytes")
-_COLUMNS = [
-    TableColumn(name, right=name not in ("replicas", "in sync"))
-    for name in ("partition", "leader", "replicas", "in sync", "first offset", "end offset", "bytes")
-]
+_COLUMNS: tuple[TableColumn | str, ...] = (
+    *number_columns("partition", "leader"),
+    "replicas",
+    "in sync",
+    *number_columns("first offset", "end offset", "bytes"),
+)
 
 
 def list_topics(where: Where, text: str, *, internal: bool, as_json: bool) -> ExitStatus:
@@ -40,8 +42,7 @@ def list_topics(where: Where, text: str, *, internal: bool, as_json: bool) -> Ex
     if as_json:
         print_json([dict(zip(("topic", "partitions", "replicas"), each, strict=True)) for each in found])
     elif found:
-        columns = [TableColumn("topic"), TableColumn("partitions", right=True), TableColumn("replicas", right=True)]
-        print_rows(columns, [tuple(map(str, each)) for each in found])
+        print_rows(("topic", *number_columns("partitions", "replicas")), [tuple(map(str, each)) for each in found])
     else:
         having = f" whose name contains '{printable(text)}'" if text else ""
         say(f"No topic{having}, among the topics that this user may describe.")

@@ -22,6 +22,16 @@ def content(location: Path) -> dict[str, bytes]:
     return {str(path.relative_to(location)): path.read_bytes() for path in location.rglob("*") if path.is_file()}
 
 
+def test_plan_has_counts_with_separators_at_the_right_edge(tmp_path: Path) -> None:
+    place = write_checkpoint(tmp_path / "query", [{"t": {"0": 5, "1": 18_856}}, {"t": {"0": 9, "1": 20_856}}])
+    lines = invoke("checkpoint", "rewind", str(place), "--batch", "0").stdout.splitlines()
+    assert lines[:3] == [
+        "source  topic  partition   from     to  read again  skipped  lost",
+        "0       t              0      9      5           4        0     ?",
+        "0       t              1  20856  18856       2,000        0     ?",
+    ]
+
+
 @pytest.mark.parametrize("command", ["fork", "rewind"])
 def test_nothing_is_changed_without_yes(tmp_path: Path, command: str) -> None:
     place = write_checkpoint(tmp_path / "query", ENDS)
