@@ -48,7 +48,7 @@ def test_python3_of_path_is_asked_if_no_variable_is_set(environment: pytest.Monk
     assert describe_pythons() == (
         f"PYSPARK_PYTHON is not set, so it runs the python3 of PATH; this program runs {sys.executable}, which has it"
     )
-    assert hint().startswith('Put os.environ["PYSPARK_PYTHON"] = sys.executable before the session is created')
+    assert hint().startswith("Call pyspark_kafka.prepare() before the session is created, in a new process")
 
 
 def test_variable_of_the_driver_takes_precedence(environment: pytest.MonkeyPatch, other: Path) -> None:

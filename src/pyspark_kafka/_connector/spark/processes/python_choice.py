@@ -47,10 +47,12 @@ def describe_pythons() -> str:
 
 def hint() -> str:
     """Return the remedy if Spark's Python lacks this package."""
-    variable = _chosen()[0] or "PYSPARK_PYTHON"
+    variable = _chosen()[0]
+    # prepare() keeps a variable that is set.
+    remedy = f'Put os.environ["{variable}"] = sys.executable' if variable else "Call pyspark_kafka.prepare()"
     return (
-        f'Put os.environ["{variable}"] = sys.executable before the session is created, in a new process (restart the '
-        "kernel of a notebook). On a cluster, install the package on every node."
+        f"{remedy} before the session is created, in a new process (restart the kernel of a notebook). On a cluster, "
+        "install the package on every node."
     )
 
 
