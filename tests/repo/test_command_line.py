@@ -18,6 +18,7 @@ from rich.text import Text
 
 from kit.pointers import REPO
 from kit.programs.cli import invoke
+from pyspark_kafka._ops.cli.common.outcome import ExitStatus
 
 CONNECTION = {
     "--bootstrap-servers": "PYSPARK_KAFKA_BOOTSTRAP_SERVERS",
@@ -134,6 +135,13 @@ def test_example_of_a_command_is_one_that_the_program_accepts(name: str, monkeyp
     assert [program, *words[: name.count(" ") + 1]] == ["pyspark-kafka", *name.split()]
     with pytest.raises(Begun):
         root.main(words, prog_name=program, standalone_mode=False)
+
+
+@pytest.mark.parametrize("page", ["command-line.md", "operations.md"])
+def test_page_has_every_exit_status(page: str) -> None:
+    table = re.search(r"\| (?:Exit status|Status) \| Meaning \|\n(?:\|.*\n)+", (REPO / "docs" / page).read_text())
+    assert table is not None
+    assert re.findall(r"(?m)^\| (\d+) \|", table[0]) == [str(int(status)) for status in ExitStatus]
 
 
 def texts() -> list[Path]:
