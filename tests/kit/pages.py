@@ -40,6 +40,13 @@ class GuidePage:
         if "query" in self.names:
             self.names.pop("query").awaitTermination()
 
+    def refused(self, word: str) -> str:
+        """Run the command of the block that has a text; return the error that it ends with."""
+        _, *arguments = shlex.split(self._own(self._block("sh", word)).replace("\\\n", " "))
+        done = invoke(*arguments)
+        assert done.exit_code == 2, done.output
+        return done.stderr
+
     def command(self, word: str, *more: str) -> str:
         """Run the commands of the block that has a text; return what the last one prints, all are successful."""
         printed = ""

@@ -14,6 +14,7 @@ from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.pages import GuidePage
 from kit.programs.cli import invoke
+from pyspark_kafka._ops.operations.checkpoints.forking.rewind import QUIET_S
 
 _HOUR_MS = 3_600_000
 _MIDNIGHT_MS = int(datetime(2026, 1, 1, tzinfo=timezone.utc).timestamp() * 1000)
@@ -54,7 +55,8 @@ def test_guide_reads_a_day_catches_up_forks_and_rewinds(
     again = spark.read.parquet(str(tmp_path / "tables" / "again"))
     assert [bytes(row.value) for row in again.collect()] == [b"1 hour"]
 
-    # It refuses a checkpoint that has just changed: the query may run.
+    assert "[CHECKPOINT_IN_USE]" in page.refused("checkpoint rewind")
+    assert f"wait {QUIET_S:.0f} s" in page.text
     page.command("checkpoint rewind", "--force")
     page.run("maxOffsetsPerTrigger")
     values = sorted(bytes(row.value) for row in spark.read.parquet(str(table)).collect())

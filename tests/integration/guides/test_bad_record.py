@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, produce
 from kit.pages import GuidePage
+from pyspark_kafka._ops.operations.checkpoints.forking.rewind import QUIET_S
 
 _GOOD = [b'{"id":1,"amount":1.5}', b'{"id":2,"amount":2.5}']
 _BAD = b'{"id":3,"amount":"3,50"}'
@@ -29,6 +30,7 @@ def error_of(page: GuidePage) -> str:
     add_former_program(page)
     with pytest.raises(Exception, match="BAD_RECORD") as caught:
         page.run("# before")
+    assert str(caught.value).startswith("[STREAM_FAILED]")
     lines: set[str] = set(re.findall(r"\[BAD_RECORD[^\n]*", str(caught.value)))
     (line,) = lines
     return line
@@ -85,6 +87,8 @@ def test_guide_skips_the_record(
     with pytest.raises(Exception, match="BAD_RECORD"):
         page.run("# before")
 
+    assert "[CHECKPOINT_IN_USE]" in page.refused("checkpoint rewind")
+    assert f"wait {QUIET_S:.0f} s" in page.text
     page.command("checkpoint rewind", "--force")
     page.run("# before")
 
