@@ -59,9 +59,12 @@ checks := types style imports commits
 # Hundreds of processes that tests start import the package: the bytecode of the first is for all of them.
 unexport PYTHONDONTWRITEBYTECODE
 bench_venv = .venv-bench$(SPARK)
+# The command of a recorded run, and the name of its record; a part of the tests has none.
+export MADE_BY = make $@ $(MAKEOVERRIDES)
+recorded = $(if $(ARGS),,export RECORDED_AS='$(1)';)
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak audit constraints hooks smoke bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak results audit constraints hooks smoke bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -86,7 +89,7 @@ quick: lint  ##* Run all checks and the tests that start nothing, in 3 minutes, 
 
 test-all: $(VENV)  ##* Run every test, also proofs in a second variant and more examples, in 45 minutes; before a release
 	@$(side_by_side) $(checks) wheel ready
-	@$(call pytest,$(VENV),-m 'not long and not kerberos and not site and not yarn' --hypothesis-profile=full)
+	@$(call recorded,tests) $(call pytest,$(VENV),-m 'not long and not kerberos and not site and not yarn' --hypothesis-profile=full)
 
 lint: $(VENV)  ##* Run ruff, mypy, import-linter and the rules of commit messages
 	@$(side_by_side) $(checks)
@@ -179,12 +182,12 @@ smoke:  ## Install the pure wheel in an empty environment, show its help, decode
 test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
 	@$(call before_tests,.venv-pyspark42)
-	@$(call pytest,.venv-pyspark42,-m 'not long and not kerberos and not site and not yarn')
+	@$(call recorded,tests-pyspark-4.2) $(call pytest,.venv-pyspark42,-m 'not long and not kerberos and not site and not yarn')
 
 test-spark:  ## Test sources, sinks and queries with another PySpark: SPARK=4.0, 4.1 or 4.2
 	@$(spark_venv)
 	@$(call before_tests,.venv-spark$(SPARK))
-	@$(call pytest,.venv-spark$(SPARK),$(spark_tests))
+	@$(call recorded,tests-pyspark-$(SPARK)-connector) $(call pytest,.venv-spark$(SPARK),$(spark_tests))
 
 test-sail:  ## Test batch reads and writes on Sail, a Spark Connect server without a JVM
 	@$(prepare) .venv-sail --group test --with 'pyspark==4.1.*' --with 'pysail>=0.7.2,<0.8'
@@ -199,7 +202,7 @@ test-interop:  ## Test checkpoints shared with Spark's JVM connector; JVM_JARS=d
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }
 	@$(if $(SPARK),$(spark_venv),$(pyspark42_venv))
 	@$(call before_tests,$(interop_venv))
-	@export PYSPARK_KAFKA_JVM_JARS="$$(cd '$(JVM_JARS)' && pwd)" && test -n "$$PYSPARK_KAFKA_JVM_JARS" && \
+	@$(call recorded,interop) export PYSPARK_KAFKA_JVM_JARS="$$(cd '$(JVM_JARS)' && pwd)" && test -n "$$PYSPARK_KAFKA_JVM_JARS" && \
 		$(interop_venv)/bin/python -m pytest tests/integration/_connector/spark/test_checkpoint_interop.py $(ARGS)
 
 test-yarn: $(VENV)  ## Run programs on YARN, in client and in cluster mode
@@ -237,6 +240,10 @@ test-chaos:  ## Run queries on a cluster in motion for MINUTES, and print what c
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(if $(JVM_JARS),.venv-pyspark42,$(VENV))/bin/python -m \
 		$(if $(CONTINUOUS),chaos.continuous.run --guarantee $(CONTINUOUS) --kills $(KILLS),chaos.run --minutes $(MINUTES)) \
 		--seed $(SEED) $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+
+results:  ## Take the records of finished runs into docs/results, and write the pages that show them
+	@$(prepare) $(VENV) --group dev
+	@$(VENV)/bin/python tools/results.py
 
 soak:  ## Run queries of all kinds for MINUTES, and print whether memory, descriptors, threads or files grow
 	@$(prepare) $(VENV) --group test --with 'psutil>=7,<8'

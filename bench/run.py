@@ -1,15 +1,13 @@
 """Measure the connector, side by side with Spark's JVM connector where its jars are given.
 
-Prints a table and writes JSON. All alternatives of a case run in turns, in one session, against one broker; ratios of
-medians are what lasts, absolute figures depend on the machine and the hour. A case takes as long as its warm-ups do:
-Spark's and the broker's compilers go on for that long.
+Prints a table; without `--cases` also records it (tools/results.py). All alternatives of a case run in turns, in one
+session, against one broker; ratios of medians are what lasts, absolute figures depend on the machine and the hour. A
+case takes as long as its warm-ups do: Spark's and the broker's compilers go on for that long.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -30,12 +28,17 @@ from pyspark_kafka.records import codec_info
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+
+from results import Run
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from alternatives import Case
     from pyspark.sql import DataFrame, SparkSession
 
+_MEMORY_GOAL_MIB = 300
 # The records that the times below are of.
 _USUAL_RECORDS = 2_000_000
 
@@ -222,7 +225,8 @@ def report(console: Console, cases: list[Case], floor: dict[str, float], memory:
     for name, rows in floor.items():
         console.print(f"without Kafka, a Python {name}: {rows:,.0f} rows/s", highlight=False)
     for name, peak in memory.items():
-        console.print(f"peak memory of a Python worker, {name}: {peak:.0f} MiB (goal: <= 300)", highlight=False)
+        goal = f"(goal: <= {_MEMORY_GOAL_MIB})"
+        console.print(f"peak memory of a Python worker, {name}: {peak:.0f} MiB {goal}", highlight=False)
 
 
 def main(
@@ -233,7 +237,6 @@ def main(
     warm_ups: Annotated[int, typer.Option(help="Runs before these: Spark and the broker compile for long.")] = 10,
     jvm_jars: Annotated[Path | None, typer.Option(help="Folder with the JVM connector's jars.")] = None,
     as_advised: Annotated[bool, typer.Option(help="Spark has the settings that docs/performance.md advises.")] = True,
-    output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
 ) -> None:
     """Run the cases and print the figures; without --cases, all of them."""
     # Wide enough for the table where output is not a terminal.
@@ -243,6 +246,7 @@ def main(
     if jvm_jars and not jars:
         raise typer.BadParameter(f"there are no jars in {jvm_jars}")
     ensure_java_for_spark()
+    record = Run("bench")
     progress = Progress(console, names, sides=1 + bool(jars), turns=warm_ups + runs, records=records)
     memory: dict[str, float] = {}
     floor: dict[str, float] = {}
@@ -274,20 +278,20 @@ def main(
                 figures.append(bench.case(choice.title, count, choice.goal, partial(choice.build, bench, of)))
             progress.end(name)
         report(console, figures, floor, memory)
-        result = {
-            "python": platform.python_version(),
-            "pyspark": spark.version,
-            "codec": str(codec_info()),
-            "cores": os.cpu_count(),
-            "as_advised": as_advised,
-            "cases": [asdict(case) | {"ratio": case.ratio} for case in figures],
-            "without_kafka_rows_per_s": floor,
-            "worker_peak_mib": memory,
-        }
-    output = output or Path(__file__).parent / "results" / "bench.json"
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(result, indent=2) + "\n")
-    console.print(f"JSON: {output}", highlight=False)
+    if not cases:
+        missed = sum(case.ratio is not None and case.ratio < case.goal for case in figures)
+        peak = max(memory.values())
+        record.end(
+            # Speed is no promise.
+            passed=peak <= _MEMORY_GOAL_MIB,
+            counts={"cases": len(figures), "ratios below their goal": missed, "MiB of a Python worker": round(peak)},
+            codec=str(codec_info()),
+            cores=os.cpu_count(),
+            as_advised=as_advised,
+            cases=[asdict(case) | {"ratio": case.ratio} for case in figures],
+            without_kafka_rows_per_s=floor,
+            worker_peak_mib=memory,
+        )
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "tools")]
 
 from fuzzing import child  # noqa: E402 - after the path is set
 from fuzzing.targets import TARGETS  # noqa: E402 - likewise
+from results import Run  # noqa: E402 - likewise
 
 # Corpora that grow while fuzzing; a selection is committed, see minimise_corpus.py.
 GROWN = HERE.parent / "build" / "fuzz"
@@ -39,11 +40,18 @@ def main() -> None:
     if unknown:
         parser.error(f"no such targets: {', '.join(unknown)}")
     seed = int(time.time()) % 2**31 if arguments.seed is None else arguments.seed
-    found = 0
+    found = executions = 0
+    record = Run("fuzz-asan" if arguments.sanitized else "fuzz", broker=None)
     print(f"seed {seed}")
     for name in arguments.targets or TARGETS:
         for job in jobs(name, arguments.seconds, seed, sanitized=arguments.sanitized):
-            found += run_until_done(job)
+            done, findings = run_until_done(job)
+            executions += done
+            found += findings
+    targets = len(arguments.targets or TARGETS)
+    if targets == len(TARGETS) or arguments.sanitized:
+        counts = {"targets": targets, "seconds each": arguments.seconds, "executions": executions, "findings": found}
+        record.end(passed=not found, counts=counts, seed=seed)
     if found:
         sys.exit(f"{found} findings; their inputs and reports are in {child.CRASHES}")
     print("nothing was found")
@@ -65,8 +73,8 @@ def jobs(target: str, seconds: float, seed: int, *, sanitized: bool) -> list[chi
     ]
 
 
-def run_until_done(job: child.Job) -> int:
-    """Run a job, again with what is left of its time when it ended early; return the number of findings."""
+def run_until_done(job: child.Job) -> tuple[int, int]:
+    """Run a job, again with what is left of its time when it ended early; return the executions and the findings."""
     begun = time.monotonic()
     executions = findings = 0
     seed, left = job.seed, job.seconds
@@ -84,7 +92,7 @@ def run_until_done(job: child.Job) -> int:
         f"{job.target:15} {job.engine:9} {executions:>9,} executions in {seconds:3.0f} s, {findings} findings",
         flush=True,
     )
-    return findings
+    return executions, findings
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ pytest_plugins = (
     "kit.fixtures.offsets",
     "kit.fixtures.postgres",
     "kit.fixtures.protoc",
+    "kit.fixtures.recorded",
     "kit.fixtures.registry",
     "kit.fixtures.secured_broker",
     "kit.fixtures.spark",

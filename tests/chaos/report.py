@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 from chaos.continuous.checker import KillsFindings
 from chaos.continuous.faults import FAULTS_OF_FLOWS
@@ -15,7 +16,6 @@ from chaos.timeline import Timeline
 from kit.log_checker import Findings, Kind
 from kit.marked_page import table
 
-BEGIN, END = "<!-- chaos table: make test-chaos -->", "<!-- end of the chaos table -->"
 # A query may begin to feel a fault, or still feel it, for this time after the fault has healed.
 _AFTERMATH_S = 10.0
 _ERROR_CHARACTERS = 300
@@ -91,6 +91,21 @@ class Outcome:
             }
         )
         return {name: count for name, count in found.items() if count}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was done, and all that should be 0."""
+        kinds = {kind: 0 for kind in get_args(Kind) if kind not in ("duplicated", "torn", "miscounted")}
+        ours = {"queries ended": 0, "false data-loss reports": 0, "wrong batch reads": 0}
+        return {
+            "minutes": round((self.end - self.begin) / 60),
+            "faults": len(self.strikes),
+            "records out": sum(found.records for found in self.findings.values()),
+            **kinds,
+            "duplicated": 0,
+            **ours,
+            **self.anomalies,
+        }
 
     def longest_gap(self, query: str) -> float:
         """Return a query's longest time without a record though there was one to read."""

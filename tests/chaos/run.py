@@ -30,7 +30,7 @@ from chaos.faults import FAULTS, OF_BROKERS, Scene
 from chaos.ledger import Ledger
 from chaos.outcome import collect
 from chaos.positions import Positions
-from chaos.report import BEGIN, END, Outcome
+from chaos.report import Outcome
 from chaos.world import (
     BATCH_OUT,
     MAIN,
@@ -46,8 +46,8 @@ from chaos.world import (
     usual_queries,
 )
 from chaos.writer import SourceWriter
-from kit.marked_page import put_between
 from pyspark_kafka.errors import ConnectorError
+from results import Run
 
 # Longer than any partition stands still: a frozen broker holds its partitions up until others have taken over.
 _WATERMARK_S = 120
@@ -230,17 +230,15 @@ def main() -> int:
     parser.add_argument("--queries", choices=("all", "micro-batch", "continuous"), default="all")
     parser.add_argument("--faults", type=lambda text: text.split(","), help="only these, in turn, with commas between")
     parser.add_argument("--longest", type=float, default=1.0, help="the factor of all times that a fault lasts")
-    parser.add_argument("--docs", type=Path, help="a page to put the tables into")
     parser.add_argument("--jvm-jars", type=Path, help="a folder with the jars of Spark's connector, to compare with it")
     parser.add_argument("--keep", type=Path, help="a folder for the driver's log and events")
     given = parser.parse_args()
     start_drivers_quickly()
-    texts: list[str] = []
+    record = Run("chaos")
     if given.jvm_jars is not None:
         jars = tuple(sorted(str(path) for path in given.jvm_jars.resolve().glob("*.jar")))
         with _folder(given.keep and given.keep / "compared") as place:
-            texts.append(compare(place, jars, given.seed))
-        print(f"\n{texts[-1]}\n", flush=True)
+            print(f"\n{compare(place, jars, given.seed)}\n", flush=True)
     with _folder(given.keep) as place:
         queries = [
             *(usual_queries(place, _WATERMARK_S) if given.queries != "continuous" else ()),
@@ -258,11 +256,11 @@ def main() -> int:
             batch_jobs=given.queries != "continuous",
             longest=given.longest,
         )
-    texts.insert(0, outcome.text())
-    print(f"\n{texts[0]}")
+    print(f"\n{outcome.text()}")
     print(outcome.details(), file=sys.stderr)
-    if given.docs is not None:
-        put_between(given.docs, BEGIN, "\n\n".join(texts), END)
+    # A part of the queries or faults is for people who change them.
+    if given.queries == "all" and not given.faults:
+        record.end(passed=not outcome.anomalies, counts=outcome.counts, text=outcome.text(), seed=given.seed)
     return 1 if outcome.anomalies else 0
 
 

@@ -1,7 +1,7 @@
 """The fault tests of exactly-once writes, long: kills at all crash points, and a table of what came of them.
 
-`python -m faults.run --kills 20 --task-kills 20 --seed 1`; `--docs FILE` puts the table into a page, as in
-docs/internals/fault-tests.md. Exits with 1 where anything was lost, duplicated, torn or otherwise not as it was sent.
+`python -m faults.run --kills 20 --task-kills 20 --seed 1`. Exits with 1 where anything was lost, duplicated, torn or
+otherwise not as it was sent.
 """
 # ruff: noqa: T201 - a program
 
@@ -23,10 +23,10 @@ from faults.harness import RECORDS_PER_BATCH, SOURCE_PARTITIONS, TWO_EXECUTORS, 
 from faults.points import PROTOCOLS, TASKS
 from faults.topics import watching
 from kit.log_checker import Kind
-from kit.marked_page import put_between, table
+from kit.marked_page import table
 from pyspark_kafka.testing import EmbeddedKafka
+from results import Run
 
-BEGIN, END = "<!-- fault table of {}: make test-faults -->", "<!-- end of the fault table of {} -->"
 _SHOWN: tuple[Kind, ...] = ("lost", "duplicated", "torn")
 _HEADS = ("killed", "where", "runs", *_SHOWN, "other", "recovered in, median")
 # A task is tried this often; every batch has one that dies once.
@@ -195,10 +195,10 @@ def main() -> int:
     parser.add_argument("--executor-kills", type=int, default=4)
     parser.add_argument("--broker-kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--docs", type=Path, help="a page to put the table into")
     given = parser.parse_args()
     task_kills = given.kills if given.task_kills is None else given.task_kills
     start_drivers_quickly()
+    record = Run(f"faults-{given.commit}")
     rng = random.Random(given.seed)
     lines: dict[str, Line] = {}
     with tempfile.TemporaryDirectory(prefix="faults-") as place, EmbeddedKafka(data_dir=f"{place}/broker") as kafka:
@@ -231,8 +231,11 @@ def main() -> int:
     print(f"\n{text}")
     for name, examples in whole.examples.items():
         print(f"{name}: {'; '.join(examples)}", file=sys.stderr)
-    if given.docs is not None:
-        put_between(given.docs, BEGIN.format(given.commit), text, END.format(given.commit))
+    killed = kills + processes + task_kills + given.executor_kills + given.broker_kills
+    kinds: tuple[Kind, ...] = ("lost", "duplicated", "never sent", "damaged", "out of order", "withdrawn", "torn")
+    counts = {"kills": killed, "records sent": whole.expected, "records visible": whole.records}
+    counts |= {kind: whole[kind] for kind in kinds}
+    record.end(passed=not whole.anomalies(), counts=counts, text=text, seed=given.seed)
     return 1 if whole.anomalies() else 0
 
 

@@ -1,7 +1,6 @@
 """Runs all kinds of queries side by side, and records what they take: `python -m soak.run --minutes 120`.
 
-Exits with 1 where a figure grows after the first ten minutes, or a query ended. `--docs FILE` puts the graph into a
-page, as in docs/internals/soak.md.
+Exits with 1 where a figure grows after the first ten minutes, or a query ended.
 """
 # ruff: noqa: T201 - a program
 
@@ -25,12 +24,11 @@ import psutil
 from kafka import KafkaProducer
 
 from archive_classes import start_drivers_quickly
-from kit.marked_page import put_between
 from kit.programs.run import kill_program, start_program
 from pyspark_kafka.testing import EmbeddedKafka
+from results import Run
 from soak.growth import SETTLED_AFTER_S, Sample, chart, grown, settled, summary
 
-BEGIN, END = "<!-- soak: make soak -->", "<!-- end of the soak -->"
 TOPIC, PARTITIONS = "soaked", 4
 _OUTPUTS = ("micro-batch", "micro-batch-once", "counts", "continuous", "continuous-once", "batch")
 _SAMPLE_S = 10.0
@@ -163,9 +161,9 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=120)
     parser.add_argument("--rate", type=float, default=200, help="records a second")
-    parser.add_argument("--docs", type=Path, help="a page that gets the graph")
     given = parser.parse_args()
     start_drivers_quickly()
+    record = Run("soak")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     place = Path(tempfile.mkdtemp(prefix="soak-"))
     samples, happened, written = soak(place, given.minutes, given.rate)
@@ -186,8 +184,8 @@ def main() -> int:
         )
     )
     print(text)
-    if given.docs:
-        put_between(given.docs, BEGIN, text, END)
+    counts = {"minutes": given.minutes, "records written": written, "batch jobs": jobs, "queries ended": len(ended)}
+    record.end(passed=not bad, counts={**counts, "figures that grew": len(bad) - len(ended)}, text=text)
     if bad:
         print(f"The files are in {place}")
         return 1

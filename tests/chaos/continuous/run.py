@@ -2,10 +2,9 @@
 
 `python -m chaos.continuous.run --kills 200 --guarantee at_least_once --seed 1`; with `--counts` the query keeps running
 counts by key, and every one of them is compared; with `--windows` it counts and adds up in windows, and every window is
-compared; `--docs FILE` puts the table into a page. Two brokers, a server of
-Spark Connect with executors of its own, and the query as a client of that server, or with a Spark of its own. Between
-the kills of its processes a broker is killed, partitions are added, and topics that it reads are created and deleted.
-Exits with 1 where anything was lost, miscounted, or written again that must not be.
+compared. Two brokers, a server of Spark Connect with executors of its own, and the query as a client of that server, or
+with a Spark of its own. Between the kills of its processes a broker is killed, partitions are added, and topics that it
+reads are created and deleted. Exits with 1 where anything was lost, miscounted, or written again that must not be.
 """
 # ruff: noqa: T201 - a program
 
@@ -33,9 +32,11 @@ from chaos.ledger import Ledger
 from chaos.writer import SourceWriter
 from faults.cluster import prepare
 from kit.brokers.two_brokers import TwoBrokers, two_brokers
-from kit.marked_page import put_between, table
+from kit.log_checker import Kind
+from kit.marked_page import table
 from kit.waiting import eventually
 from pyspark_kafka.testing import ensure_java_for_spark
+from results import Run
 
 GUARANTEES = ("at_least_once", "exactly_once")
 RATE = 200.0
@@ -49,6 +50,9 @@ _TOPICS: dict[str, tuple[tuple[int, int], ...]] = {
 }
 _PREFERRED = 0
 _MASTER = "local-cluster[2,2,1024]"
+# What is counted in each run, and in those whose query keeps state.
+_COUNTED: tuple[Kind, ...] = ("lost", "duplicated", "read twice", "out of order", "never sent", "damaged", "gaps")
+_COUNTED_WITH: dict[str, tuple[Kind, ...]] = {COUNTING: ("miscounted",), IN_WINDOWS: ("wrong totals", "misdirected")}
 _HEADS = ("killed", "where", "times", "two more epochs committed after, median", "longest")
 
 
@@ -152,8 +156,8 @@ class Cluster:
         self._brokers.first.delete_topic(topic)
 
 
-def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
-    """Run; return the text of the result, and whether all is well."""
+def run(place: Path, given: argparse.Namespace) -> tuple[str, dict[str, int], bool]:
+    """Run; return the text of the result, what was counted, and whether all is well."""
     rng = random.Random(given.seed)
     exactly_once = given.guarantee == "exactly_once"
     (place / "spark").mkdir()
@@ -210,7 +214,15 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
     for error in ended:
         print(f"ended: {error}", file=sys.stderr)
     print(*failures, sep="\n", file=sys.stderr)
-    return f"{summary}\n\n{table(_HEADS, rows_of(killed))}", not anomalies and not ended
+    counts: dict[str, int] = {
+        "minutes": round(minutes),
+        "kills": len(killed),
+        "records in": found.expected,
+        "records out": found.records,
+        "queries ended": len(ended),
+    }
+    counts |= {kind: found[kind] for kind in (*_COUNTED, *_COUNTED_WITH.get(given.keeps, ()), *anomalies)}
+    return f"{summary}\n\n{table(_HEADS, rows_of(killed))}", counts, not anomalies and not ended
 
 
 def _strike(world: KillWorld, cluster: Cluster, given: argparse.Namespace, rng: random.Random) -> None:
@@ -258,19 +270,17 @@ def main() -> int:
     parser.add_argument("--own-spark", type=int, default=5, help="programs that have a Spark of their own")
     parser.add_argument("--master", default=_MASTER, help="of the server of Spark Connect")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--docs", type=Path, help="a page to put the table into")
     given = parser.parse_args()
     if given.keeps == IN_WINDOWS and given.guarantee != "exactly_once":
         # A row that is read again may come in another batch, and be late there.
         parser.error("--windows needs --guarantee exactly_once: at least once, a window may be written again otherwise")
     start_drivers_quickly()
+    guarantee = given.guarantee.replace("_", "-")
+    record = Run(f"kills-{guarantee}{f'-{given.keeps}' if given.keeps else ''}")
     with tempfile.TemporaryDirectory(prefix="kills-") as place:
-        text, is_well = run(Path(place), given)
+        text, counts, is_well = run(Path(place), given)
     print(f"\n{text}")
-    if given.docs is not None:
-        argument = f" ARGS=--{given.keeps}" if given.keeps else ""
-        mark = f"<!-- kills table: make test-chaos CONTINUOUS={given.guarantee}{argument} -->"
-        put_between(given.docs, mark, text, "<!-- end of the kills table -->")
+    record.end(passed=is_well, counts=counts, text=text, seed=given.seed)
     return 0 if is_well else 1
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
-from pathlib import Path
 
 from chaos.continuous.faults import ALONE, FAILING, FAULTS_OF_FLOWS
 from chaos.faults import FAULTS, OF_BROKERS
-from chaos.report import BEGIN, END
 from chaos.run import steps
 from kit.fakes.clock import Clock
-from kit.marked_page import put_between
 
 
 def test_every_fault_comes_alone_before_any_comes_with_others() -> None:
@@ -35,13 +32,6 @@ def test_steps_end_when_the_time_is_over() -> None:
 def test_steps_are_those_of_their_seed() -> None:
     of = [list(steps(20, random.Random(seed), Clock(0.0, tick=10.0))) for seed in (1, 1, 2)]
     assert of[0] == of[1] != of[2]
-
-
-def test_table_replaces_the_former_one(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    put_between(page, BEGIN, "new", END)
-    assert page.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
 
 
 def test_steps_of_continuous_queries_have_all_faults_and_never_two_that_fail_a_run() -> None:
