@@ -244,6 +244,7 @@ test-chaos:  ## Run queries on a cluster in motion for MINUTES, and print what c
 results:  ## Take the records of finished runs into docs/results, and write the pages that show them
 	@$(prepare) $(VENV) --group dev
 	@$(VENV)/bin/python tools/results.py
+	@$(VENV)/bin/python tools/promises.py > docs/promises.md
 
 soak:  ## Run queries of all kinds for MINUTES, and print whether memory, descriptors, threads or files grow
 	@$(prepare) $(VENV) --group test --with 'psutil>=7,<8'

@@ -189,3 +189,11 @@ def test_the_hint_fits_the_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(CheckpointError) as caught:
         SpoolFiles(str(tmp_path), "query").write(0, "0-1", [b"x"])
     assert hint in caught.value.hint
+
+
+def test_spool_file_is_not_synced(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise AssertionError("a micro-batch that runs again spools again")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    assert SpoolFiles(location, "query").write(3, "0-17", [b"a"])
