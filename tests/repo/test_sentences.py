@@ -15,7 +15,8 @@ GENERATED = {"docs/command-line.md", "docs/errors.md", "docs/options.md"}
 HOUSE_STYLE = "docs/house-style.md"
 MAX_WORDS = 45
 
-_FENCE = re.compile(r"^ *```.*?^ *```|<!--.*?-->", re.MULTILINE | re.DOTALL)
+# Code, comments, and the addresses of links.
+_FENCE = re.compile(r"^ *```.*?^ *```|<!--.*?-->|^\[\w+\]: \S+$", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"(?<!\\)\|")
 _ITEM = re.compile(r"^(?:[-*>]|\d+\.|#+)\s+")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
