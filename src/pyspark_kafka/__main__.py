@@ -14,11 +14,12 @@ def main() -> None:
         if package not in {"typer", "rich"}:
             raise
         from pyspark_kafka.errors import MissingDependencyError  # noqa: PLC0415 - as above
+        from pyspark_kafka.version import install_command  # noqa: PLC0415 - as above
 
         missing = MissingDependencyError(
             f"The program pyspark-kafka needs the package '{package}', which is not installed. Nothing was done.",
             condition="CLI_PACKAGE_MISSING",
-            hint='Run pip install "pyspark-kafka[cli]".',
+            hint=f"Run {install_command('cli')}.",
         )
         sys.stderr.write(f"{missing}\n")
         sys.exit(2)

@@ -18,11 +18,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from pyspark_kafka.version import install_command
+
 _LOG = logging.getLogger(__name__)
 FORCE_PURE = "PYSPARK_KAFKA_PURE_PYTHON"
 HINT = (
     "Install a wheel for this platform, or a C compiler and then "
-    "`pip install --force-reinstall --no-deps --no-binary pyspark-kafka pyspark-kafka`."
+    f"`{install_command()} --force-reinstall --no-deps --no-binary pyspark-kafka`."
 )
 
 

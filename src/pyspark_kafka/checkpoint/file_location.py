@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from pyspark_kafka.checkpoint.conditional_stores import EXTRAS, conditional_store, hadoop_files, has_client
 from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from pyspark_kafka.checkpoint.conditional_stores import ConditionalStore
@@ -201,7 +202,7 @@ class FileLocation:
         if store is None:
             return (
                 f"pyarrow cannot create a file of {scheme}:// on the condition that there is none",
-                f"Install pyspark-kafka[{EXTRAS[scheme]}], whose client can, for the driver and all executors.",
+                f"Run {install_command(EXTRAS[scheme])} on the driver and all executors, for a client that can.",
             )
         path = f"{root}/{name}"
         try:

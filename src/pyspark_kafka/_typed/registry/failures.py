@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pyspark_kafka.errors import MissingDependencyError, OptionError, RegistryError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from pyspark_kafka._client.options import Secret
@@ -146,6 +147,6 @@ def missing_package(package: str, extra: str, need: str) -> MissingDependencyErr
     return MissingDependencyError(
         f"{need} needs the Python package '{package}', which cannot be imported.",
         condition="MISSING_DEPENDENCY",
-        hint=f'Install it on the driver and on the executors: pip install "pyspark-kafka[{extra}]".',
+        hint=f"Install it on the driver and on the executors: {install_command(extra)}.",
         parameters={"package": package},
     )

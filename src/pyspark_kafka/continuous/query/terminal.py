@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +142,7 @@ def show(query: ContinuousQuery, console: Console | None = None) -> ProgressLine
         raise MissingDependencyError(
             "continuous.show needs the package 'rich', which is not installed. The query is not shown; it continues.",
             condition="SHOW_PACKAGE_MISSING",
-            hint='Run pip install "pyspark-kafka[cli]" where this program runs.',
+            hint=f"Run {install_command('cli')} where this program runs.",
         ) from None
 
     return ProgressLine(query, console or Console(stderr=True)).start()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.testing.secured.java_stores import convert_to_jks
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,7 +36,7 @@ def import_extra(name: str, what: str) -> Any:
         raise MissingDependencyError(
             f"{what} needs the Python package '{package}', which cannot be imported: {error}.",
             condition="MISSING_DEPENDENCY",
-            hint='Install the extra: pip install "pyspark-kafka[testing]".',
+            hint=f"Install the extra: {install_command('testing')}.",
             parameters={"package": package},
         ) from error
 

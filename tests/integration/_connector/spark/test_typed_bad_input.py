@@ -18,6 +18,7 @@ from kit.fakes.schema_registry import SchemaRegistryServer
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume, produce
 from kit.programs.run import run_logging_program
+from pyspark_kafka.version import install_command
 
 ORDER = {
     "type": "record",
@@ -248,7 +249,7 @@ def test_format_without_its_extra_says_what_to_install(
     for name, line in zip(("json", "protobuf"), printed.splitlines(), strict=True):
         assert line.startswith(f"{name} ")
         assert "[MISSING_DEPENDENCY]" in line
-        assert f'pip install "pyspark-kafka[{name}]"' in line
+        assert install_command(name) in line
 
 
 def write(rows: DataFrame, servers: str, topic: str, **options: Any) -> None:

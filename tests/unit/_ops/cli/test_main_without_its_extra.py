@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from pyspark_kafka.__main__ import main
+from pyspark_kafka.version import install_command
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])
@@ -23,7 +24,7 @@ def test_program_without_its_packages_ends_with_the_command_that_installs_them(
     assert ended.value.code == 2
     assert capsys.readouterr().err == (
         f"[CLI_PACKAGE_MISSING] The program pyspark-kafka needs the package '{missing}', which is not installed. "
-        'Nothing was done. Hint: Run pip install "pyspark-kafka[cli]".\n'
+        f"Nothing was done. Hint: Run {install_command('cli')}.\n"
     )
 
 

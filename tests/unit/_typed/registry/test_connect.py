@@ -6,6 +6,7 @@ from pyspark_kafka._client.options import RegistryOptions, Secret
 from pyspark_kafka._typed.registry import connect
 from pyspark_kafka._typed.registry.connect import OpenRegistries, open_registry
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.version import install_command
 
 URL = "http://localhost:8081"
 
@@ -51,9 +52,7 @@ def test_extra_that_is_missing_is_named(
     monkeypatch.setattr(connect, "find_spec", lambda name: None if name == module else object())
     with pytest.raises(MissingDependencyError) as caught:
         open_registry(options)
-    assert caught.value.hint == (
-        f'Install it on the driver and on the executors: pip install "pyspark-kafka[{extra}]".'
-    )
+    assert caught.value.hint == f"Install it on the driver and on the executors: {install_command(extra)}."
 
 
 def test_nothing_of_an_open_registry_shows_its_login() -> None:

@@ -14,6 +14,7 @@ from kit.waiting import PATIENCE_S
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.query.terminal import ProgressLine
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.version import install_command
 
 ID = "8c0e2b1e-0000-4000-8000-000000000001"
 
@@ -139,4 +140,4 @@ def test_query_is_not_shown_without_the_package_that_draws_lines(monkeypatch: py
     with pytest.raises(MissingDependencyError, match="needs the package 'rich'") as caught:
         continuous.show(query)
     assert caught.value.condition == "SHOW_PACKAGE_MISSING"
-    assert caught.value.hint == 'Run pip install "pyspark-kafka[cli]" where this program runs.'
+    assert caught.value.hint == f"Run {install_command('cli')} where this program runs."

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka._client.client.login.mechanism import ExchangeError, Refusal, shown
 from pyspark_kafka._client.options import check_reference
 from pyspark_kafka.errors import MissingDependencyError, TransportError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from pyspark_kafka._client.options import KerberosLogin
@@ -48,7 +49,7 @@ class KerberosMechanism:
             raise MissingDependencyError(
                 "SASL mechanism GSSAPI (Kerberos) needs the Python package 'gssapi', which cannot be imported.",
                 condition="MISSING_DEPENDENCY",
-                hint="Install pyspark-kafka[kerberos] on the driver and on the executors; it needs the libraries of "
+                hint=f"Run {install_command('kerberos')} on the driver and on the executors; it needs the libraries of "
                 "MIT Kerberos or Heimdal.",
                 parameters={"package": "gssapi"},
             ) from error

@@ -86,7 +86,7 @@ SECURITY_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.ssl.truststore.type",
-        "The type of `kafka.ssl.truststore.location`. PKCS12 needs `pip install 'pyspark-kafka[stores]'`.",
+        "The type of `kafka.ssl.truststore.location`. PKCS12 needs the extra `stores`.",
         parity=STORE_TYPE,
         resolved_by="tls",
         parse=tls.store_type,
@@ -124,7 +124,7 @@ SECURITY_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.ssl.keystore.type",
-        "The type of `kafka.ssl.keystore.location`. PKCS12 needs `pip install 'pyspark-kafka[stores]'`.",
+        "The type of `kafka.ssl.keystore.location`. PKCS12 needs the extra `stores`.",
         parity=STORE_TYPE,
         resolved_by="tls",
         parse=tls.store_type,

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from pyspark_kafka.errors import MissingDependencyError, SetupError
+from pyspark_kafka.version import install_command
 
 _OLDEST = (4, 0)
 _VERSION = re.compile(r"""__version__[^=\n]*=\s*["']((\d+)\.(\d+)[^"']*)["']""")
@@ -32,7 +33,7 @@ def require_pyspark() -> None:
         raise MissingDependencyError(
             "PySpark is not installed in this Python. Nothing was read or written.",
             condition="PYSPARK_MISSING",
-            hint='Run pip install "pyspark-kafka[spark]"; on a platform, use the Python that has its own PySpark.',
+            hint=f"Run {install_command('spark')}; on a platform, use the Python that has its own PySpark.",
         )
     found = _read_version()
     if found is None or (int(found[2]), int(found[3])) >= _OLDEST:

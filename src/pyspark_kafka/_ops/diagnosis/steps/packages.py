@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka._connector.spark.processes.required_version import pyspark_version, require_pyspark
 from pyspark_kafka._ops.diagnosis.findings import Finding, FindingStatus
 from pyspark_kafka.errors import MissingDependencyError, SetupError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyspark_kafka._client.options import ConnectionOptions
 
+_OWN = "pyspark-kafka"
 # By the names of their distributions.
-PACKAGES = ("pyspark-kafka", "pyspark", "pyarrow", "numpy", "kafka-python", "cramjam", "crc32c")
+PACKAGES = (_OWN, "pyspark", "pyarrow", "numpy", "kafka-python", "cramjam", "crc32c")
 # What a worker must have in the driver's version: classes of these are pickled from one to the other.
-_SAME = ("pyspark-kafka", "pyspark")
+_SAME = (_OWN, "pyspark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,12 @@ class Extra:
 
     Attributes:
         module: what is imported.
-        install: what pip installs.
+        extra: the extra of this package that brings it.
         why: the option that needs it.
     """
 
     module: str
-    install: str
+    extra: str
     why: str
 
 
@@ -129,7 +131,7 @@ def judge_packages(here: Mapping[str, Any]) -> Finding:
             "packages",
             FindingStatus.FAILED,
             f"{text} Not installed: {', '.join(missing)}.",
-            f"Install them into {here['executable']}: pip install {' '.join(missing)}.",
+            f"Install them into {here['executable']}: {_install(dict.fromkeys(missing, ''))}.",
             facts,
         )
     codec = codec_info()
@@ -145,7 +147,7 @@ def judge_packages(here: Mapping[str, Any]) -> Finding:
     return Finding("packages", FindingStatus.OK, text, facts=facts)
 
 
-_SHOWN = ("pyspark-kafka", "pyspark", "pyarrow")
+_SHOWN = (_OWN, "pyspark", "pyarrow")
 
 
 def judge_pyspark(installed: Mapping[str, str]) -> Iterator[Finding]:
@@ -189,7 +191,7 @@ def judge_extras(connection: ConnectionOptions) -> Iterator[Finding]:
                 "packages",
                 FindingStatus.FAILED,
                 f"{extra.why} needs the package '{extra.module}', which is not installed.",
-                f"Install it on the driver and on all workers: pip install '{extra.install}'.",
+                f"Install it on the driver and on all workers: {install_command(extra.extra)}.",
                 {"package": extra.module, "executable": sys.executable},
             )
 
@@ -200,16 +202,22 @@ def extras_of(connection: ConnectionOptions) -> list[Extra]:
     stores = (("truststore", connection.tls.truststore), ("keystore", connection.tls.keystore))
     if connection.uses_tls:
         needed += [
-            Extra("cryptography", "pyspark-kafka[stores]", f"kafka.ssl.{name}.type 'PKCS12'")
+            Extra("cryptography", "stores", f"kafka.ssl.{name}.type 'PKCS12'")
             for name, store in stores
             if store is not None and store.kind == "PKCS12"
         ]
     mechanism = connection.login.mechanism if connection.login is not None else ""
     if mechanism == "AWS_MSK_IAM":
-        needed.append(Extra("aws_msk_iam_sasl_signer", "pyspark-kafka[msk]", "kafka.sasl.mechanism 'AWS_MSK_IAM'"))
+        needed.append(Extra("aws_msk_iam_sasl_signer", "msk", "kafka.sasl.mechanism 'AWS_MSK_IAM'"))
     if mechanism == "GSSAPI":
-        needed.append(Extra("gssapi", "pyspark-kafka[kerberos]", "kafka.sasl.mechanism 'GSSAPI'"))
+        needed.append(Extra("gssapi", "kerberos", "kafka.sasl.mechanism 'GSSAPI'"))
     return needed
+
+
+def _install(versions: Mapping[str, str]) -> str:
+    """Return the command that installs packages, by name, in their versions if these are not empty."""
+    others = [f"{name}=={version}" if version else name for name, version in versions.items() if name != _OWN]
+    return " ".join((install_command(version=versions[_OWN]) if _OWN in versions else "pip install", *others))
 
 
 def compare_packages(driver: Mapping[str, Any], worker: Mapping[str, Any]) -> list[tuple[FindingStatus, str, str]]:
@@ -230,14 +238,14 @@ def compare_packages(driver: Mapping[str, Any], worker: Mapping[str, Any]) -> li
         )
     missing = [name for name, ours in driver["packages"].items() if ours and worker["packages"].get(name) is None]
     if missing:
-        pinned = " ".join(f"{name}=={driver['packages'][name]}" for name in missing)
+        command = _install({name: driver["packages"][name] for name in missing})
         found.append(
             (
                 FindingStatus.FAILED,
                 f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed in {worker['executable']}.",
                 (
                     "Set PYSPARK_PYTHON, before the session is created, to a Python that has them on all workers, or "
-                    f"install them: {worker['executable']} -m pip install {pinned}."
+                    f"install them: {worker['executable']} -m {command}."
                 ),
             )
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka._ops.metrics.export.families import Histogram, Kind
 from pyspark_kafka._ops.metrics.listener import listen
 from pyspark_kafka.errors import MissingDependencyError
-from pyspark_kafka.version import __version__
+from pyspark_kafka.version import __version__, install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,7 +104,7 @@ def observe(session: SparkSession, exporter: Exporter, meter_provider: Any = Non
             "Exporter for OpenTelemetry need the Python package 'opentelemetry-api', which cannot be imported. Queries "
             "are not affected.",
             condition="MISSING_DEPENDENCY",
-            hint='Install it where this program runs: pip install "pyspark-kafka[otel]".',
+            hint=f"Install it where this program runs: {install_command('otel')}.",
             parameters={"package": "opentelemetry-api"},
         ) from error
     listen(session)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka._ops.metrics.export.families import Family, Histogram, Kind
 from pyspark_kafka._ops.metrics.listener import listen
 from pyspark_kafka.errors import MissingDependencyError, SetupError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +128,7 @@ def _client_library() -> Any:
             "Metrics for Prometheus need the Python package 'prometheus-client', which cannot be imported. Queries are "
             "not affected.",
             condition="MISSING_DEPENDENCY",
-            hint='Install it where this program runs: pip install "pyspark-kafka[prometheus]".',
+            hint=f"Install it where this program runs: {install_command('prometheus')}.",
             parameters={"package": "prometheus-client"},
         ) from error
     return prometheus_client

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark_kafka._ops.operations.reports.plots import html_of, script
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.version import install_command
 
 _TEMPLATE = "page.html"
 
@@ -83,7 +84,7 @@ def render_page(page: ReportPage) -> str:
         raise MissingDependencyError(
             "A report needs the package jinja2, which is not installed. No page was written.",
             condition="REPORT_PACKAGE_MISSING",
-            hint='Run pip install "pyspark-kafka[report]".',
+            hint=f"Run {install_command('report')}.",
             parameters={"package": "jinja2"},
         ) from error
     folder = FileSystemLoader(Path(__file__).parent)

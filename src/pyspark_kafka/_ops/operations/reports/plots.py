@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka._ops.operations.text import span_text
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -218,7 +219,7 @@ def _plotly() -> Any:
         raise MissingDependencyError(
             "A report needs the package plotly, which is not installed. No page was written.",
             condition="REPORT_PACKAGE_MISSING",
-            hint='Run pip install "pyspark-kafka[report]".',
+            hint=f"Run {install_command('report')}.",
             parameters={"package": "plotly"},
         ) from error
     return go

@@ -30,6 +30,7 @@ from pyspark_kafka._typed.codecs.json.time_patterns import NO_PATTERNS
 from pyspark_kafka._typed.codecs.parts import concat_parts, split_by_size
 from pyspark_kafka._typed.codecs.values import BadValue, DecodedValues, Reason, has_kind, refuse_lost_times, refuse_rows
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -294,7 +295,7 @@ def _reader() -> Callable[..., Any]:
             "Values in JSON need the Python packages 'arro3-io' and 'msgspec', of which "
             f"'{error.name}' cannot be imported.",
             condition="MISSING_DEPENDENCY",
-            hint='Install them on the driver and on the executors: pip install "pyspark-kafka[json]".',
+            hint=f"Install them on the driver and on the executors: {install_command('json')}.",
             parameters={"package": error.name},
         ) from error
     found: Callable[..., Any] = arro3.io.read_json

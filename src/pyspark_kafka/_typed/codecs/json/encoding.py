@@ -21,6 +21,7 @@ from pyspark_kafka._typed.codecs.json.document_parts import (
 from pyspark_kafka._typed.codecs.json.plain_types import plain_type
 from pyspark_kafka._typed.codecs.json.time_patterns import NO_PATTERNS
 from pyspark_kafka.errors import MissingDependencyError, RecordError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +127,7 @@ def _writer() -> Callable[..., Any]:
         raise MissingDependencyError(
             "Values in JSON need the Python package 'arro3-io', which cannot be imported.",
             condition="MISSING_DEPENDENCY",
-            hint='Install it on the driver and on the executors: pip install "pyspark-kafka[json]".',
+            hint=f"Install it on the driver and on the executors: {install_command('json')}.",
             parameters={"package": "arro3-io"},
         ) from error
     found: Callable[..., Any] = arro3.io.write_ndjson

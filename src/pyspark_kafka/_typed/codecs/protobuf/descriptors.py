@@ -11,6 +11,7 @@ from pyspark_kafka._typed.codecs.protobuf.handler.plain_schema import plain_mess
 from pyspark_kafka._typed.codecs.protobuf.handler.recursive_messages import has_recursion, unroll_message
 from pyspark_kafka._typed.codecs.protobuf.known_files import known_files
 from pyspark_kafka.errors import MissingDependencyError, SchemaError, listed
+from pyspark_kafka.version import install_command
 
 _MAX_BYTES = 4 << 20
 # Messages that are used repeatedly make columns much larger than their text; ptars ends the process by then.
@@ -265,7 +266,7 @@ def missing_package(name: str) -> MissingDependencyError:
     return MissingDependencyError(
         f"Values in Protobuf need the Python package '{name}', which cannot be imported.",
         condition="MISSING_DEPENDENCY",
-        hint='Install it on the driver and on the executors: pip install "pyspark-kafka[protobuf]".',
+        hint=f"Install it on the driver and on the executors: {install_command('protobuf')}.",
         parameters={"package": name},
     )
 

@@ -9,6 +9,7 @@ import pytest
 
 from pyspark_kafka._connector.spark.processes.required_version import pyspark_version, require_pyspark
 from pyspark_kafka.errors import MissingDependencyError, SetupError
+from pyspark_kafka.version import install_command
 
 
 @pytest.fixture
@@ -52,5 +53,5 @@ def test_missing_pyspark_is_one_sentence_with_the_command(monkeypatch: pytest.Mo
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(MissingDependencyError, match="PySpark is not installed") as raised:
         require_pyspark()
-    assert 'pip install "pyspark-kafka[spark]"' in raised.value.hint
+    assert install_command("spark") in raised.value.hint
     assert pyspark_version() is None

@@ -32,6 +32,7 @@ from pyspark_kafka._ops.diagnosis.steps.packages import (
     judge_pyspark,
     packages_probe,
 )
+from pyspark_kafka.version import install_command
 
 
 def python(version: str = "3.11.2", **packages: str | None) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def test_packages_that_a_worker_lacks_are_one_line_with_what_to_install() -> Non
     ((status, text, remedy),) = compare_packages(python(), python(pyspark_kafka=None, pyarrow=None))
     assert (status, text) == (FindingStatus.FAILED, "pyspark-kafka, pyarrow are not installed in /w/python.")
     assert remedy.startswith("Set PYSPARK_PYTHON, before the session is created, to a Python that has them")
-    assert remedy.endswith("/w/python -m pip install pyspark-kafka==1.0 pyarrow==20.0.")
+    assert remedy.endswith(f"/w/python -m {install_command(version='1.0')} pyarrow==20.0.")
 
 
 def test_another_python_is_a_failure_and_another_patch_of_it_is_not() -> None:
@@ -98,7 +99,7 @@ def test_missing_pyspark_is_information_and_no_failure(monkeypatch: pytest.Monke
     (found,) = judge_pyspark({})
     assert found.status is FindingStatus.OK
     assert found.text == "There is no PySpark in this Python: commands and read_arrow work without it, queries do not."
-    assert 'pip install "pyspark-kafka[spark]"' in found.remedy
+    assert install_command("spark") in found.remedy
 
 
 def test_pyspark_that_is_too_old_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +128,7 @@ def test_options_name_the_packages_that_they_need() -> None:
     amazon = ReferredLogin(Secret("env:JAAS"), "AWS_MSK_IAM")
     store = TlsOptions(keystore=CertificateStore("client.p12", "PKCS12"))
     both = ConnectionOptions((("a", 1),), security_protocol="SASL_SSL", tls=store, login=amazon)
-    assert [extra.install for extra in extras_of(both)] == ["pyspark-kafka[stores]", "pyspark-kafka[msk]"]
+    assert [extra.extra for extra in extras_of(both)] == ["stores", "msk"]
 
 
 def test_extra_is_installed_when_its_packages_and_their_extras_are(monkeypatch: pytest.MonkeyPatch) -> None:

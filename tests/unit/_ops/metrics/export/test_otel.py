@@ -20,6 +20,7 @@ from pyspark_kafka._ops.metrics.export.otel import instrument_name, observe
 from pyspark_kafka._ops.metrics.store import MetricsStore
 from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.version import install_command
 
 
 @pytest.fixture
@@ -135,4 +136,4 @@ def test_a_missing_library_is_named_with_its_extra(session: Any, monkeypatch: py
         "Exporter for OpenTelemetry need the Python package 'opentelemetry-api', which cannot be imported. Queries are "
         "not affected."
     )
-    assert caught.value.hint == 'Install it where this program runs: pip install "pyspark-kafka[otel]".'
+    assert caught.value.hint == f"Install it where this program runs: {install_command('otel')}."

@@ -18,6 +18,7 @@ from pyspark_kafka._ops.metrics.export.prometheus import KafkaCollector, Prometh
 from pyspark_kafka._ops.metrics.store import MetricsStore
 from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.version import install_command
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_a_missing_library_is_named_with_its_extra(session: Any, monkeypatch: py
         "Metrics for Prometheus need the Python package 'prometheus-client', which cannot be imported. Queries are not "
         "affected."
     )
-    assert caught.value.hint == 'Install it where this program runs: pip install "pyspark-kafka[prometheus]".'
+    assert caught.value.hint == f"Install it where this program runs: {install_command('prometheus')}."
 
 
 @pytest.mark.parametrize(

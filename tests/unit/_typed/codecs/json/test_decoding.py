@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import re
 import sys
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,7 @@ from pyspark_kafka._typed.codecs.json.document_parts import JSON_TEXT
 from pyspark_kafka._typed.codecs.values import BadValue, Reason
 from pyspark_kafka._typed.typed.spark_schema.ddl import parse_ddl
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.version import install_command
 
 A = pa.struct([("a", pa.int64()), ("s", pa.string())])
 
@@ -179,7 +181,7 @@ def test_bytes_in_lists_and_maps_are_read_and_name_their_row() -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "arro3.io", None)
-    with pytest.raises(MissingDependencyError, match=r'pip install "pyspark-kafka\[json\]"'):
+    with pytest.raises(MissingDependencyError, match=re.escape(install_command("json"))):
         JsonDecoder(A)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
+import re
 import sys
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from pyspark_kafka._typed.codecs.json.decoding import JsonDecoder
 from pyspark_kafka._typed.codecs.json.encoding import JsonEncoder
 from pyspark_kafka.errors import MissingDependencyError, RecordError, SchemaError
+from pyspark_kafka.version import install_command
 
 
 def encode(column: pa.Array, prefix: bytes = b"") -> list[bytes | None]:
@@ -189,5 +191,5 @@ def test_a_column_that_is_no_struct_is_the_json_of_its_values(kind: Any, values:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "arro3.io", None)
-    with pytest.raises(MissingDependencyError, match=r'pip install "pyspark-kafka\[json\]"'):
+    with pytest.raises(MissingDependencyError, match=re.escape(install_command("json"))):
         JsonEncoder(pa.struct([("a", pa.int32())]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyspark_kafka._typed.codecs.protobuf.field_selection import narrow_message
 from pyspark_kafka._typed.codecs.protobuf.proto_text import read_file_set
 from pyspark_kafka._typed.codecs.schemas import NamedSchema, RegisteredSchema
 from pyspark_kafka.errors import MissingDependencyError, SchemaError
+from pyspark_kafka.version import install_command
 
 
 def test_first_message_of_the_last_file_is_the_default() -> None:
@@ -61,7 +63,7 @@ def test_a_name_that_is_no_text_is_refused(capfd: pytest.CaptureFixture[str]) ->
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ptars", None)
-    with pytest.raises(MissingDependencyError, match=r'pip install "pyspark-kafka\[protobuf\]"'):
+    with pytest.raises(MissingDependencyError, match=re.escape(install_command("protobuf"))):
         ProtobufDecoder(find_message(file_set().SerializeToString()))
 
 

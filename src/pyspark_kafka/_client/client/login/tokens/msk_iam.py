@@ -15,6 +15,7 @@ from pyspark_kafka._client.client.login.mechanism import shown
 from pyspark_kafka._client.client.login.tokens.token import Token
 from pyspark_kafka._client.options import Secret, check_reference
 from pyspark_kafka.errors import MissingDependencyError, OptionError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +70,7 @@ def sign_token(login: MskIamLogin, region: str, clock: Callable[[], float] = tim
             "SASL mechanism AWS_MSK_IAM needs the Python package 'aws-msk-iam-sasl-signer-python', which cannot be "
             "imported.",
             condition="MISSING_DEPENDENCY",
-            hint="Install pyspark-kafka[msk] on the driver and on the executors.",
+            hint=f"Run {install_command('msk')} on the driver and on the executors.",
             parameters={"package": "aws-msk-iam-sasl-signer-python"},
         ) from error
     now = clock()

@@ -9,6 +9,7 @@ from pyspark_kafka._client.client.tls.certificates import parse_certificate
 from pyspark_kafka._client.client.tls.der import DerError, max_iterations
 from pyspark_kafka._client.client.tls.stores.content import KeyEntry, StoreContent, StoreError, host_name
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.version import install_command
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -44,7 +45,7 @@ def read_pkcs12(data: bytes, password: str | None, limit: int = MAX_ITERATIONS) 
             f"A PKCS12 store needs the Python package 'cryptography', which {sys.executable} on host {host_name()} "
             f"cannot import: {error}.",
             condition="MISSING_DEPENDENCY",
-            hint="Run pip install 'pyspark-kafka[stores]' on the driver and on every executor, or convert the store: "
+            hint=f"Run {install_command('stores')} on the driver and on every executor, or convert the store: "
             "openssl pkcs12 -in store.p12 -out store.pem.",
             parameters={"package": "cryptography"},
         ) from error

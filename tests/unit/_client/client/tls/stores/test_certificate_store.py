@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pyspark_kafka._client.client.tls.stores.certificate_store import KEYSTORE, 
 from pyspark_kafka._client.client.tls.stores.content import StoreContent
 from pyspark_kafka._client.options import CertificateStore, Secret
 from pyspark_kafka.errors import ConnectorError, MissingDependencyError, OptionError
+from pyspark_kafka.version import install_command
 
 STORES = Path(__file__).parents[5] / "golden" / "stores"
 PASSWORD = Secret("changeit")
@@ -238,7 +240,7 @@ def test_text_of_an_option_that_is_no_certificate_names_the_option() -> None:
 
 def test_pkcs12_without_cryptography_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'pyspark-kafka\[stores\]' on the driver") as caught:
+    with pytest.raises(MissingDependencyError, match=re.escape(f"{install_command('stores')} on the driver")) as caught:
         read("truststore.p12", TRUSTSTORE)
     assert sys.executable in str(caught.value)
     # The other types need nothing.
