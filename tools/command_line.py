@@ -26,7 +26,7 @@ FINDINGS = {
 }
 _HEAD = """# The command line
 
-`pip install "pyspark-kafka[cli]"` installs the program. It needs neither Spark nor a JAR, except for `demo` and for `check` with `--spark`, `--remote` or
+The [extra](install.md) `cli` installs the program. It needs neither Spark nor a JAR, except for `demo` and for `check` with `--spark`, `--remote` or
 `--cluster`. `python -m pyspark_kafka` is the same program, if its script is not on the `PATH`. `pyspark-kafka --version` prints the version.
 
 This page is written by `tools/command_line.py`; [operations](operations.md), [check](check.md) and
