@@ -64,7 +64,7 @@ export MADE_BY = make $@ $(MAKEOVERRIDES)
 recorded = $(if $(ARGS),,export RECORDED_AS='$(1)';)
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak results audit constraints hooks smoke bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-first-row bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run first-row test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak results audit constraints hooks smoke bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -153,8 +153,9 @@ check-release:  ## Compare TAG with the version and the changelog
 	@.venv-release/bin/python tools/check_release.py $(TAG)
 
 release-dry-run: check-release wheels  ## Do all of a release but publish; see RELEASING.md
-	@.venv-release/bin/python tools/try_wheel.py dist/*-py3-none-any.whl
-	@.venv-release/bin/python tools/try_wheel.py dist
+	@.venv-release/bin/python tools/first_row.py --wheel dist/*-py3-none-any.whl README.md
+	@.venv-release/bin/python tools/first_row.py README.md \
+		--wheel dist/*-cp$$(.venv-release/bin/python -c 'import sys; print("%d%d" % sys.version_info[:2])')-*.whl
 
 # `--strict` and frozen versions: what cannot be looked up is a failure, and no package is passed over silently.
 audit:  ## Look for known vulnerabilities in all dependencies; needs a registry that tells them
@@ -175,6 +176,9 @@ hooks:  ## Run the hooks of .pre-commit-config.yaml on all files; needs GitHub
 	@python=$$(tools/find-python) && "$$python" -m venv .venv-hooks
 	@.venv-hooks/bin/pip install --quiet 'pre-commit>=4,<5'
 	@.venv-hooks/bin/pre-commit run --all-files
+
+first-row:  ## Run the first lines of README and of the site's entry page, as printed, in empty environments; ARGS=--no-cache
+	@python=$$(tools/find-python) && PYTHONPATH="$(CURDIR)/src" "$$python" tools/first_row.py $(ARGS)
 
 smoke:  ## Install the pure wheel in an empty environment, show its help, decode record batches
 	@python=$$(tools/find-python) && "$$python" tools/smoke.py
@@ -276,9 +280,6 @@ bench-arrow:  ## Measure read_arrow beside other clients without Spark, 2 minute
 bench-start:  ## Measure the first seconds of a query, with a time line by process; JVM_JARS as for bench
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
 	.venv-bench/bin/python bench/start.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
-
-bench-first-row: sdist  ## Measure the way from an empty environment to README's first row, with and without caches
-	@.venv-release/bin/python bench/first_row.py dist $(ARGS)
 
 bench-latency:  ## Measure latencies of micro-batches, of continuous queries, of planning; JVM_JARS as for bench
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0' --with 'confluent-kafka>=2.12,<3'

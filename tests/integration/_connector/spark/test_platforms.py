@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import try_wheel
+import first_row
 
 ROOT = Path(__file__).resolve().parents[4]
 PLATFORMS = sorted((ROOT / "deploy" / "platforms").glob("*.txt"))
@@ -32,22 +32,22 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 def test_platform_keeps_its_packages_and_runs_the_first_programs(
     platform: Path, pure_wheel: Path, tmp_path: Path
 ) -> None:
-    environment = try_wheel.stranger(tmp_path, use_caches=True)
-    try_wheel.call([python_of(platform), "-m", "venv", str(tmp_path / "venv")], tmp_path, environment)
+    environment = first_row.stranger(tmp_path, use_caches=True)
+    first_row.call([python_of(platform), "-m", "venv", str(tmp_path / "venv")], tmp_path, environment)
     python = str(tmp_path / "venv" / "bin" / "python")
     pins = [line for line in platform.read_text().splitlines() if not line.startswith("#")]
     # Python compiles what the programs import; the rest of these packages would take longer than all else.
     install = [python, "-m", "pip", "install", "--quiet", "--no-compile"]
-    try_wheel.call([*install, *(STANDS_FOR.get(pin, pin) for pin in pins)], tmp_path, environment)
+    first_row.call([*install, *(STANDS_FOR.get(pin, pin) for pin in pins)], tmp_path, environment)
     before = packages(python, tmp_path, environment)
 
-    try_wheel.call([*install, "--constraint", str(platform), str(pure_wheel)], tmp_path, environment)
+    first_row.call([*install, "--constraint", str(platform), str(pure_wheel)], tmp_path, environment)
 
     after = packages(python, tmp_path, environment)
     assert {name: after.get(name) for name in before} == before
     assert after.keys() - before.keys() >= {"pyspark-kafka"}
     program, table = programs()
-    printed = try_wheel.call([python, "-c", program + COUNT_COPY], tmp_path, environment)
+    printed = first_row.call([python, "-c", program + COUNT_COPY], tmp_path, environment)
     assert printed == f"{table}\n3 copied\n"
 
 
@@ -70,13 +70,13 @@ def python_of(platform: Path) -> str:
 
 def packages(python: str, place: Path, environment: dict[str, str]) -> dict[str, str]:
     """Return the versions of what pip finds installed."""
-    listed = try_wheel.call([python, "-m", "pip", "list", "--format=freeze"], place, environment)
+    listed = first_row.call([python, "-m", "pip", "list", "--format=freeze"], place, environment)
     return dict(line.split("==") for line in listed.splitlines())
 
 
 def programs() -> tuple[str, str]:
     """Return the programs of "Read and show", and the table that they print."""
     section = (ROOT / "README.md").read_text().partition("\n## Read and show\n")[2].partition("\n## ")[0]
-    blocks = try_wheel.FENCE.findall(section)
+    blocks = first_row.FENCE.findall(section)
     (table,) = (text for language, text in blocks if language == "text")
     return "".join(text for language, text in blocks if language == "python"), table

@@ -34,7 +34,7 @@ where = udf(lambda _: __import__("pyspark_kafka").__file__, "string")
 print("task", ".zip/" in spark.range(1).select(where("id")).first()[0])
 """
 
-pytestmark = pytest.mark.full("Installation from a wheel")
+pytestmark = pytest.mark.full("Installations")
 
 
 def test_package_that_spark_ships_as_an_archive_reads_and_writes(

@@ -1,4 +1,4 @@
-"""A stranger's installation: a wheel, an environment with Spark or without, no compiler, README's first programs."""
+"""A stranger's installation: first lines of pages, a wheel in an environment with Spark or without; no compiler."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import try_wheel
+import first_row
 from kit.checkpoint_files import write_checkpoint
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
+from pyspark_kafka.version import ON_INDEX, install_command
 
 ROOT = Path(__file__).resolve().parents[4]
 # What a platform has: older than what pip would choose, and none of it may change.
@@ -47,7 +48,7 @@ options = {"kafka.bootstrap.servers": sys.argv[1], "subscribe": sys.argv[2]}
 print(pyspark_kafka.read_arrow(options).reader().read_all()["value"].to_pylist())
 """
 
-pytestmark = [pytest.mark.full("Installation from a wheel"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full("Installations"), pytest.mark.timeout(900)]
 
 
 class Environment:
@@ -56,7 +57,7 @@ class Environment:
     def __init__(self, place: Path, *requirements: str) -> None:
         self._place = place
         place.mkdir()
-        self._variables = try_wheel.stranger(place, use_caches=True)
+        self._variables = first_row.stranger(place, use_caches=True)
         venv.create(place / "venv", with_pip=True)
         if requirements:
             self.install(*requirements)
@@ -83,18 +84,17 @@ class Environment:
         return {each["name"].lower(): each["version"] for each in listed}
 
 
-def test_pure_wheel_runs_the_first_programs_in_an_environment_without_a_compiler(
-    pure_wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("page", first_row.PAGES, ids=lambda page: page.stem)
+def test_first_lines_of_a_page_print_its_table_in_an_empty_environment(
+    page: Path, pure_wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = tmp_path / "stranger"
-    place.mkdir()
+    # What the index has is older than the pages.
+    first_row.show_first_row(page, tmp_path, wheel=pure_wheel if ON_INDEX else None)
 
-    try_wheel.try_wheel(pure_wheel.parent, place, use_caches=True)
-
-    codec, times = capsys.readouterr().out.splitlines()
+    *_, codec, times = capsys.readouterr().out.splitlines()
     assert "compiled=False" in codec
-    assert "first rows" in times
-    assert not (place / "programs" / "gcc").exists()
+    assert times.startswith(f"{page.name}: installed after ")
+    assert not (tmp_path / "programs" / "gcc").exists()
 
 
 def test_wheel_beside_pyspark_4_0_changes_nothing_of_it_and_runs_the_first_programs(
@@ -104,8 +104,8 @@ def test_wheel_beside_pyspark_4_0_changes_nothing_of_it_and_runs_the_first_progr
     changed = environment.install(str(pure_wheel))
     assert changed.keys() == OWN
     assert all(before is None for before, _ in changed.values())
-    snippet, table = try_wheel.first_snippet()
-    assert table in environment.run("python", "-c", snippet)
+    readme = first_row.first_lines(first_row.PAGES[0])
+    assert readme.table in environment.run("python", "-c", readme.program)
 
 
 def test_wheel_beside_the_client_of_spark_connect_changes_nothing_of_it(pure_wheel: Path, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_wheel_alone_brings_no_spark_and_its_commands_work_without_one(
     assert environment.install(str(pure_wheel)).keys() == OWN | ARROW
     assert environment.run("python", "-c", READ, bootstrap_servers, topic) == "[b'apple']\n"
     missing = environment.run("python", "-c", "import pyspark_kafka.metrics", code=1)
-    assert 'Hint: Run pip install "pyspark-kafka[spark]"' in missing
+    assert f"Hint: Run {install_command('spark')}" in missing
     assert "[CLI_PACKAGE_MISSING]" in environment.run("pyspark-kafka", "--help", code=2)
 
     installed = environment.install(f"{pure_wheel}[cli]").keys()
