@@ -45,6 +45,7 @@ interop_venv = $(if $(SPARK),.venv-spark$(SPARK),.venv-pyspark42)
 # What differs between versions of PySpark shows here; tests/kit/fixtures/spark_versions.py has what fails.
 spark_tests = tests/unit/_connector/spark tests/unit/continuous/reports tests/integration/continuous \
 	$(addprefix tests/integration/_connector/,spark source table) $(addprefix tests/integration/_ops/,operations diagnosis)
+release_venv = $(prepare) .venv-release --group release --without-spark
 # setuptools: run_asan.py builds the kernel outside of pip; as in [build-system].
 fuzz_venv = $(prepare) .venv-fuzz --group test --with '$(atheris)' --with 'setuptools>=77'
 
@@ -141,15 +142,15 @@ test-site: site  ## Test the site in a browser; needs Chromium (Debian: chromium
 	@.venv-site/bin/python -m pytest -q -m site tests/site $(ARGS)
 
 sdist:  ## Build the sdist and the pure-Python wheel into dist/
-	@$(prepare) .venv-release --group release
+	@$(release_venv)
 	@.venv-release/bin/python tools/build_wheels.py --pure
 
 wheels:  ## Build into dist/ the sdist and all wheels that this machine can build, and check them
-	@$(prepare) .venv-release --group release
+	@$(release_venv)
 	@.venv-release/bin/python tools/build_wheels.py
 
 check-release:  ## Compare TAG with the version and the changelog
-	@$(prepare) .venv-release --group release
+	@$(release_venv)
 	@.venv-release/bin/python tools/check_release.py $(TAG)
 
 release-dry-run: check-release wheels  ## Do all of a release but publish; see RELEASING.md

@@ -38,9 +38,14 @@ def main() -> None:
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     pythons = [] if arguments.pure else arguments.pythons or found_pythons()
+    print("sdist …", flush=True)
     sdist = build_sdist(target)
+    print("Pure-Python wheel …", flush=True)
     wheels = [build_pure_wheel(sdist, target)]
-    wheels += [build_compiled_wheel(sdist, python, target) for python in pythons]
+    for number, python in enumerate(pythons, 1):
+        print(f"CPython {minor_version(python)}: compiling, {number} of {len(pythons)} …", flush=True)
+        wheels.append(build_compiled_wheel(sdist, python, target))
+    print("Checking metadata, contents and sizes …", flush=True)
     run(sys.executable, "-m", "twine", "check", "--strict", str(sdist), *map(str, wheels))
     for wheel in wheels:
         check_file(wheel)
@@ -59,6 +64,12 @@ def found_pythons() -> list[str]:
     if not newest:
         sys.exit("There is no CPython 3.10 to 3.14 here to build wheels for. Hint: name one with --python.")
     return [str(newest[minor].executable) for minor in sorted(newest)]
+
+
+def minor_version(python: str) -> str:
+    """Return the version of an interpreter, such as 3.11."""
+    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
+    return subprocess.run([python, "-c", ask], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def build_sdist(target: Path) -> Path:

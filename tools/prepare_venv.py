@@ -1,9 +1,10 @@
 """Make or refresh a virtual environment with this package in it. What every target of the Makefile begins with.
 
-usage: prepare_venv.py DIRECTORY [--group NAME]... [--with REQUIREMENT]... [--constraints FILE]
+usage: prepare_venv.py DIRECTORY [--group NAME]... [--with REQUIREMENT]... [--constraints FILE] [--without-spark]
 
 Does nothing when what the environment was made from has not changed. Standard library only: it runs before anything
-is installed. The package is installed in place; tools/build_kernels.py adds its compiled kernels.
+is installed. The package is installed in place; tools/build_kernels.py adds its compiled kernels. --without-spark
+leaves out Spark, its Java and the kernels: what builds a wheel needs none of them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SOURCES = (
 STAMP = "pyspark-kafka.json"
 # As in [build-system] of pyproject.toml.
 BUILDS_KERNELS = ("setuptools>=77", "cython>=3.1,<4")
-# Every target needs Spark or the program, and with them the package is what its users have.
+# Most targets need Spark or the program, and with them the package is what its users have.
 EXTRAS = "spark,cli"
 # In a log, a step that takes longer is a line again and again: nobody takes a slow download for a program that hangs.
 INTERVAL_S = 4.0
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("--group", action="append", default=[], help="a dependency group of pyproject.toml")
     parser.add_argument("--with", action="append", default=[], dest="requirements", help="one more requirement")
     parser.add_argument("--constraints", type=Path, help="a file of versions, such as tools/constraints/3.13.txt")
+    parser.add_argument("--without-spark", action="store_true", help="neither Spark, its Java nor the kernels")
     arguments = parser.parse_args()
     os.chdir(ROOT)
     wanted = set(arguments.group)
@@ -71,11 +73,13 @@ def main() -> None:
     # The kernels are compiled afterwards, with the Cython of this environment, unless compiled ones are kept.
     os.environ["PYSPARK_KAFKA_PURE_PYTHON"] = "1"
     constraint_flags = ["--constraint", str(constraints)] if constraints else []
-    pip(python, *constraint_flags, "--editable", f".[{EXTRAS}]", *BUILDS_KERNELS, *group_flags, *arguments.requirements)
+    package = [".", *group_flags] if arguments.without_spark else [f".[{EXTRAS}]", *BUILDS_KERNELS, *group_flags]
+    pip(python, *constraint_flags, "--editable", *package, *arguments.requirements)
     del os.environ["PYSPARK_KAFKA_PURE_PYTHON"]
-    if run([str(python), "tools/build_kernels.py"], "Building the kernels") != 0:
-        sys.exit("The kernels could not be built; the lines above say why.")
-    ensure_java(python)
+    if not arguments.without_spark:
+        if run([str(python), "tools/build_kernels.py"], "Building the kernels") != 0:
+            sys.exit("The kernels could not be built; the lines above say why.")
+        ensure_java(python)
     stamp.write_text(json.dumps({"digest": digest, "groups": groups}))
 
 

@@ -43,15 +43,23 @@ def test_interval_is_shorter_than_the_promised_five_seconds() -> None:
     assert prepare_venv.INTERVAL_S < 5
 
 
-def installed_by(monkeypatch: pytest.MonkeyPatch, directory: Path, *arguments: str) -> list[str]:
-    """Run the tool with pip replaced, and return the arguments of the installation, or none."""
+def installed_by(
+    monkeypatch: pytest.MonkeyPatch, directory: Path, *arguments: str, steps: list[str] | None = None
+) -> list[str]:
+    """Run the tool with pip replaced, and return the arguments of the installation, or none; record the other steps."""
+    others = [] if steps is None else steps
+
+    def run(_: list[str], waited_for: str) -> int:
+        others.append(waited_for)
+        return 0
+
     calls: list[tuple[str, ...]] = []
     monkeypatch.chdir(prepare_venv.ROOT)
     monkeypatch.setattr(sys, "argv", ["prepare_venv.py", str(directory), "--group", "dev", *arguments])
     monkeypatch.setattr(prepare_venv, "make", lambda _: Path("python"))
     monkeypatch.setattr(prepare_venv, "pip", lambda _, *given: calls.append(given))
-    monkeypatch.setattr(prepare_venv, "run", lambda *_: 0)
-    monkeypatch.setattr(prepare_venv, "ensure_java", lambda _: None)
+    monkeypatch.setattr(prepare_venv, "run", run)
+    monkeypatch.setattr(prepare_venv, "ensure_java", lambda _: others.append("Java"))
     prepare_venv.main()
     return [argument for call in calls if "--editable" in call for argument in call]
 
@@ -65,6 +73,20 @@ def test_versions_are_constrained_only_if_a_file_is_named(monkeypatch: pytest.Mo
     assert installed_by(monkeypatch, tmp_path, "--constraints", str(file)) == []
     file.write_text("pytest==9.0.1\n")
     assert installed_by(monkeypatch, tmp_path, "--constraints", str(file))[:2] == ["--constraint", str(file)]
+
+
+def test_environment_without_spark_has_the_package_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    steps: list[str] = []
+    for name in ("whole", "alone"):
+        (tmp_path / name).mkdir()
+    whole = installed_by(monkeypatch, tmp_path / "whole", steps=steps)
+    assert whole[:2] == ["--editable", f".[{prepare_venv.EXTRAS}]"]
+    assert prepare_venv.BUILDS_KERNELS[0] in whole
+    assert steps == ["Building the kernels", "Java"]
+    steps.clear()
+    alone = installed_by(monkeypatch, tmp_path / "alone", "--without-spark", steps=steps)
+    assert alone == ["--editable", ".", "--group", "dev"]
+    assert steps == []
 
 
 def requirements() -> list[Requirement]:
