@@ -12,6 +12,7 @@ from pyspark import SparkContext
 import pyspark_kafka
 from kit.programs.run import python_without_packages
 from pyspark_kafka.errors import SetupError
+from pyspark_kafka.version import install_command
 
 
 @pytest.fixture
@@ -72,6 +73,6 @@ def test_a_missing_program_is_named(program: Path) -> None:
         pyspark_kafka.prepare()
     assert str(raised.value) == (
         f"[PROGRAM_MISSING] There is no program {program}, which pip installs with pyspark-kafka. Nothing was changed. "
-        "Hint: Install pyspark-kafka into this environment with pip, or replace prepare() with "
+        f"Hint: Run {install_command()} in this environment, or replace prepare() with "
         'os.environ["PYSPARK_PYTHON"] = sys.executable.'
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark_kafka._connector.spark.processes.python_choice import warn_without_package
 from pyspark_kafka.errors import SetupError
+from pyspark_kafka.version import install_command
 
 _PROGRAM = "pyspark-kafka-python"
 _VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
@@ -56,7 +57,7 @@ def prepare() -> bool:
         raise SetupError(
             f"There is no program {program}, which pip installs with pyspark-kafka. Nothing was changed.",
             condition="PROGRAM_MISSING",
-            hint="Install pyspark-kafka into this environment with pip, or replace prepare() with "
+            hint=f"Run {install_command()} in this environment, or replace prepare() with "
             'os.environ["PYSPARK_PYTHON"] = sys.executable.',
             parameters={"program": str(program)},
         )
