@@ -16,6 +16,7 @@ from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.pages import GuidePage
 from kit.pointers import REPO
+from pyspark_kafka._connector.spark.processes import required_version
 
 
 @pytest.mark.full("Programs of the pages")
@@ -49,3 +50,13 @@ def test_job_before_and_after_differ_in_one_word() -> None:
     before = text.partition("```text\n")[2].partition("```")[0]
     after = text.partition("```python\n")[2].partition("lines =")[0]
     assert before.replace('"kafka")', '"pyspark_kafka")') == after.replace("  # was: kafka", "")
+
+
+def test_oldest_spark_of_the_guide_is_the_oldest_that_the_package_accepts() -> None:
+    text = (REPO / "docs" / "guides" / "from-spark-connector.md").read_text()
+    first = text.partition("## First: Spark 4\n")[2].partition("\n## ")[0]
+    oldest = ".".join(map(str, required_version._OLDEST))
+    assert f"Spark must be {oldest} or newer." in first
+    assert f"Move to Spark {oldest} or newer with Spark's own connector" in first
+    # In the first line that such a reader looks at, before any program.
+    assert text.index("## First: Spark 4") < text.index("```")
