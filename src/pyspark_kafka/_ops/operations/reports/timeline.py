@@ -10,6 +10,8 @@ from itertools import pairwise
 # A pause is reported only if it is long for people and long for this query.
 _LEAST_GAP_MS = 60_000
 _GAP_FACTOR = 10
+# A long batch with many rows is no pause, unless it is also this many times as long as its rows usually take.
+_ROWS_FACTOR = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ def find_gaps(batches: Sequence[BatchStats], now_ms: int | None = None) -> list[
     A pause is long if it takes at least a minute and ten times the usual pause. Batches alone do not show whether the
     query had no data or did not run; the rows of the batch after the pause are a hint. If a driver is killed
     within a batch and started again, the batch includes the pause. By the same measure it counts as a pause, if
-    only the files of the checkpoint have its duration.
+    only the files of the checkpoint have its duration, and if it is far longer than its rows take at the usual rate.
 
     Args:
         batches: in the order of their numbers.
@@ -179,7 +181,9 @@ def _long_batches(batches: Sequence[BatchStats]) -> list[Gap]:
     return [
         Gap(each.batch_id, each.batch_id, each.begun_ms or 0, (each.begun_ms or 0) + each.duration_ms, each.rows, None)
         for each in timed
-        if usual and each.duration_ms is not None and each.duration_ms >= least
+        if usual
+        and each.duration_ms is not None
+        and each.duration_ms >= max(least, _ROWS_FACTOR * row_ms * (each.rows or 0))
     ]
 
 

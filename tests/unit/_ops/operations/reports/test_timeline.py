@@ -58,6 +58,16 @@ def test_change_of_the_run_is_a_gap_however_short() -> None:
     assert [(each.after, each.before, each.is_restart) for each in found] == [(1, 2, True)]
 
 
+def test_batch_whose_rows_explain_its_length_is_not_a_gap() -> None:
+    batches = [batch(number, number * 1_000, number * 1_000 + 900, 9_000) for number in range(4)]
+    after_outage = batch(4, 4_000, 94_000, 800_000)
+    assert find_gaps([*batches, after_outage]) == []
+    (gap,) = find_gaps([*batches, batch(4, 4_000, 94_000, 200_000)])
+    assert (gap.is_within, gap.rows) == (True, 200_000)
+    (gap,) = find_gaps([*batches, batch(4, 4_000, 94_000, None)])
+    assert gap.is_within
+
+
 def test_pause_until_now_is_a_gap() -> None:
     (found,) = find_gaps([batch(3, 0, 100)], now_ms=3 * _MINUTE)
     assert (found.after, found.before, found.length_ms, found.rows) == (3, -1, 3 * _MINUTE - 100, None)
