@@ -53,6 +53,7 @@ class ReportPage:
     Attributes:
         title: the first line.
         subtitle: below it.
+        headline: the state of the query, if it needs attention; otherwise empty.
         sentences: the summary.
         warnings: the warnings.
         tiles: metrics in large type.
@@ -63,6 +64,7 @@ class ReportPage:
 
     title: str
     subtitle: str
+    headline: str
     sentences: Sequence[str]
     warnings: Sequence[str]
     tiles: Sequence[Tile]

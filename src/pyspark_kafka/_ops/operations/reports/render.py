@@ -15,8 +15,8 @@ from pyspark_kafka._ops.operations.reports.plots import (
     rate_plot,
     rows_plot,
 )
-from pyspark_kafka._ops.operations.reports.timeline import find_gaps, summarize, thinned
-from pyspark_kafka._ops.operations.text import span_text
+from pyspark_kafka._ops.operations.reports.timeline import find_gaps, find_standstill, summarize, thinned
+from pyspark_kafka._ops.operations.text import counted, span_text
 from pyspark_kafka.errors import printable
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ class ReportData:
         behind: records behind the end of the log, by topic-partition; None without requests to brokers.
         sentences: further sentences, before the page's own.
         warnings: sentences about unknown values.
-        is_running: whether the pause since the last batch counts; None if that is unknown.
     """
 
     title: str
@@ -58,7 +57,6 @@ class ReportData:
     behind: Mapping[TopicPartition, int] | None = field(hash=False, default=None)
     sentences: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    is_running: bool | None = None
 
 
 def build_page(report: ReportData) -> ReportPage:
@@ -68,7 +66,7 @@ def build_page(report: ReportData) -> ReportPage:
         MissingDependencyError: a package of the extra `report` is missing.
     """
     batches, summary = report.batches, summarize(report.batches)
-    gaps = find_gaps(batches, report.made_ms if report.is_running else None)
+    gaps = find_gaps(batches)
     shown = thinned(batches, MAX_POINTS)
     # Only batches with a time have a place on a time axis.
     plots = {"rate": rate_plot(shown, gaps), "rows": rows_plot(shown), "phases": phases_plot(shown)}
@@ -80,7 +78,8 @@ def build_page(report: ReportData) -> ReportPage:
         plots["skew"] = partitions_plot(bars, "rows of these batches, by partition")
     # Of several unfinished batches, a restart runs the last one.
     unfinished = [each for each in batches[-1:] if not each.is_finished and not each.is_passed_over]
-    sentences = list(report.sentences)
+    headline, *sentences = _standstill_sentences(report)
+    sentences += report.sentences
     if unfinished:
         sentences.append(
             f"Batch {unfinished[-1].batch_id} is begun and not finished: a restart runs it again, with the same ends."
@@ -101,6 +100,7 @@ def build_page(report: ReportData) -> ReportPage:
     return ReportPage(
         title=printable(report.title),
         subtitle=f"{printable(report.place)} · {_moment(report.made_ms)} · times are {zone}",
+        headline=headline,
         sentences=[printable(each) for each in sentences],
         warnings=[printable(each) for each in report.warnings],
         tiles=tiles,
@@ -121,9 +121,35 @@ def _behind(report: ReportData) -> str:
     return f"{total:,}, {of} {_UNKNOWN}" if total else _UNKNOWN
 
 
+def _standstill_sentences(report: ReportData) -> list[str]:
+    """Return the headline, empty if the last batch is recent, and what is known about the reason."""
+    found = find_standstill(report.batches, report.made_ms)
+    if found is None:
+        return [""]
+    length, waiting = span_text(found.length_ms), sum((report.behind or {}).values())
+    is_asked = report.behind is not None and not report.positions.keys() - report.behind.keys()
+    usual = "" if found.interval_ms is None else f"Usually a batch begins every {span_text(found.interval_ms)}. "
+    if found.unfinished is not None:
+        return [
+            f"Batch {found.unfinished} has not finished for {length}",
+            f"{usual}The batch is slow, or the query ended within it.",
+        ]
+    if is_asked and not waiting:
+        return ["", f"No batch for {length}, and no records wait."]
+    if found.length_ms <= found.longest_ms:
+        return ["", f"No batch for {length}. {usual}The longest time was {span_text(found.longest_ms)}."]
+    if waiting:
+        return [
+            f"The query seems to be down: no batch for {length}, and {counted(waiting, 'record')} behind",
+            f"{usual}A stopped query, a finished availableNow and a wait for minOffsetsPerTrigger look the same.",
+        ]
+    return [
+        f"No batch for {length}",
+        f"{usual}The query is down, or has ended, or had no records: with a connection the page shows which wait.",
+    ]
+
+
 def _gap_sentence(gap: Gap) -> str:
-    if gap.before == -1:
-        return f"Since batch {gap.after}, {span_text(gap.length_ms)} ago, no batch has begun."
     if gap.is_within:
         return (
             f"Batch {gap.after} took {span_text(gap.length_ms)}, from {_moment(gap.began_ms)}: far longer than usual. "
@@ -153,7 +179,7 @@ def _gaps_table(gaps: Sequence[Gap]) -> ReportTable:
             _moment(each.began_ms),
             span_text(each.length_ms),
             str(each.after),
-            "-" if each.before == -1 else str(each.before),
+            str(each.before),
             "-" if each.rows is None else f"{each.rows:,}",
             "perhaps" if each.is_within else {None: "-", True: "yes", False: "no"}[each.is_restart],
         )

@@ -101,6 +101,23 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class Standstill:
+    """The time since the last batch, long for this query.
+
+    Attributes:
+        length_ms: from the end of the last batch until now; if it is not finished, from its beginning.
+        unfinished: the number of the last batch if it is not finished; otherwise None.
+        interval_ms: the median time from one batch's beginning to the next; None if unknown.
+        longest_ms: the longest such time; 0 if unknown.
+    """
+
+    length_ms: int
+    unfinished: int | None
+    interval_ms: int | None
+    longest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """Metrics of several batches.
 
@@ -136,7 +153,28 @@ def summarize(batches: Sequence[BatchStats]) -> Summary:
     )
 
 
-def find_gaps(batches: Sequence[BatchStats], now_ms: int | None = None) -> list[Gap]:
+def find_standstill(batches: Sequence[BatchStats], now_ms: int) -> Standstill | None:
+    """Return the time since the last batch, if it is at least a minute and ten times the usual time between batches.
+
+    Args:
+        batches: in the order of their numbers.
+        now_ms: in ms since 1970.
+    """
+    batches = [each for each in batches if not each.is_passed_over]
+    last = batches[-1] if batches else None
+    since_ms = None if last is None else last.begun_ms if last.finished_ms is None else last.finished_ms
+    if last is None or since_ms is None:
+        return None
+    begun = [each.begun_ms for each in batches if each.begun_ms is not None]
+    intervals = [max(0, after - before) for before, after in pairwise(begun)]
+    usual = int(statistics.median(intervals)) if intervals else None
+    length = now_ms - since_ms
+    if length < max(_LEAST_GAP_MS, _GAP_FACTOR * (usual or 0)):
+        return None
+    return Standstill(length, None if last.is_finished else last.batch_id, usual, max(intervals, default=0))
+
+
+def find_gaps(batches: Sequence[BatchStats]) -> list[Gap]:
     """Return the long pauses of this query, the longest first, and every change of the run.
 
     A pause is long if it takes at least a minute and ten times the usual pause. Batches alone do not show whether the
@@ -146,7 +184,6 @@ def find_gaps(batches: Sequence[BatchStats], now_ms: int | None = None) -> list[
 
     Args:
         batches: in the order of their numbers.
-        now_ms: for a query that still runs: the pause after the last batch counts until then.
     """
     pauses = []
     for before, after in pairwise(batches):
@@ -166,8 +203,6 @@ def find_gaps(batches: Sequence[BatchStats], now_ms: int | None = None) -> list[
     # The longest pause must not be part of its own measure.
     usual = sorted(each.length_ms for each in pauses)[:-1]
     least = max(_LEAST_GAP_MS, _GAP_FACTOR * int(statistics.median(usual)) if usual else 0)
-    if now_ms is not None and batches and (last := batches[-1]).finished_ms is not None:
-        pauses.append(Gap(last.batch_id, -1, last.finished_ms, max(last.finished_ms, now_ms), None, None))
     found = [each for each in pauses if each.length_ms >= least or each.is_restart]
     found += _long_batches(batches)
     return sorted(found, key=lambda each: -each.length_ms)
@@ -178,6 +213,8 @@ def _long_batches(batches: Sequence[BatchStats]) -> list[Gap]:
     timed = [each for each in batches if each.run_id is None and each.first_id == -1 and each.duration_ms is not None]
     usual = sorted(each.duration_ms or 0 for each in timed)[:-1]
     least = max(_LEAST_GAP_MS, _GAP_FACTOR * int(statistics.median(usual)) if usual else 0)
+    rows_ms = [(each.duration_ms or 0) / each.rows for each in timed if each.rows]
+    row_ms = statistics.median(rows_ms) if rows_ms else 0
     return [
         Gap(each.batch_id, each.batch_id, each.begun_ms or 0, (each.begun_ms or 0) + each.duration_ms, each.rows, None)
         for each in timed

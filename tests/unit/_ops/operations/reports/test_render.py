@@ -67,6 +67,58 @@ def test_page_names_a_batch_in_which_the_driver_may_have_been_killed() -> None:
     assert (row[2], row[3], row[5]) == ("4", "4", "perhaps")
 
 
+def stopped(after_ms: int = 67 * _MINUTE, **changed: object) -> ReportData:
+    """Return the report of a query whose last batch ended that long ago, after a batch every 10 s."""
+    batches = [BatchStats(number, number * 10_000, number * 10_000 + 900, True, 50) for number in range(5)]
+    return report(**{"batches": batches, "made_ms": 40_900 + after_ms, **changed})
+
+
+def test_headline_says_that_a_query_with_records_behind_seems_to_be_down() -> None:
+    page = build_page(stopped(behind={P0: 1_200, P1: 0}))
+    assert page.headline == "The query seems to be down: no batch for 1 h 7 m, and 1,200 records behind"
+    assert page.sentences[0].startswith("Usually a batch begins every 10 s. A stopped query, a finished availableNow")
+    assert f'<p class="headline">{page.headline}</p>' in render_page(page)
+
+
+def test_headline_of_a_query_whose_records_are_unknown_says_only_what_is_known() -> None:
+    for behind in (None, {P0: 0}):
+        page = build_page(stopped(behind=behind))
+        assert page.headline == "No batch for 1 h 7 m"
+        assert page.sentences[0].startswith(
+            "Usually a batch begins every 10 s. The query is down, or has ended, or had"
+        )
+
+
+def test_headline_names_a_batch_that_has_not_finished() -> None:
+    batches = [BatchStats(0, 0, 900, True, 50), BatchStats(1, 10_000, None, False, 50)]
+    page = build_page(report(batches=batches, made_ms=10_000 + 5 * _MINUTE))
+    assert page.headline == "Batch 1 has not finished for 5 m"
+    assert page.sentences[0] == "Usually a batch begins every 10 s. The batch is slow, or the query ended within it."
+
+
+def test_page_has_no_headline_if_no_records_wait() -> None:
+    page = build_page(stopped(behind={P0: 0, P1: 0}))
+    assert (page.headline, page.sentences[0]) == ("", "No batch for 1 h 7 m, and no records wait.")
+
+
+def test_page_has_no_headline_if_the_query_has_paused_longer_before() -> None:
+    batches = [
+        BatchStats(number, at, at + 900, True, 50) for number, at in enumerate((0, 10_000, 20_000, 90 * _MINUTE))
+    ]
+    page = build_page(report(batches=batches, made_ms=157 * _MINUTE, behind={P0: 9, P1: 0}))
+    assert page.headline == ""
+    assert (
+        page.sentences[0] == "No batch for 1 h 6 m. Usually a batch begins every 10 s. The longest time was 1 h 29 m."
+    )
+
+
+def test_page_of_a_query_whose_batch_is_recent_has_no_headline() -> None:
+    page = build_page(stopped(50_000, behind={P0: 9, P1: 9}))
+    assert page.headline == ""
+    assert not any("No batch" in each for each in page.sentences)
+    assert 'class="headline"' not in render_page(page)
+
+
 def test_page_says_which_batch_a_restart_runs_again() -> None:
     page = build_page(report(batches=[BatchStats(4, 0, None, False, 5)]))
     assert "Batch 4 is begun and not finished" in " ".join(page.sentences)

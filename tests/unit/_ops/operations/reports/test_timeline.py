@@ -5,7 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafka._ops.operations.reports.timeline import BatchStats, Gap, find_gaps, summarize, thinned
+from pyspark_kafka._ops.operations.reports.timeline import (
+    BatchStats,
+    Gap,
+    Standstill,
+    find_gaps,
+    find_standstill,
+    summarize,
+    thinned,
+)
 
 _MINUTE = 60_000
 
@@ -68,9 +76,35 @@ def test_batch_whose_rows_explain_its_length_is_not_a_gap() -> None:
     assert gap.is_within
 
 
-def test_pause_until_now_is_a_gap() -> None:
-    (found,) = find_gaps([batch(3, 0, 100)], now_ms=3 * _MINUTE)
-    assert (found.after, found.before, found.length_ms, found.rows) == (3, -1, 3 * _MINUTE - 100, None)
+def test_standstill_begins_after_ten_times_the_usual_time_between_batches() -> None:
+    batches = [batch(number, number * 10_000, number * 10_000 + 900) for number in range(5)]
+    assert find_standstill(batches, 40_900 + 100_000 - 1) is None
+    assert find_standstill(batches, 40_900 + 100_000) == Standstill(100_000, None, 10_000, 10_000)
+
+
+def test_standstill_is_at_least_a_minute() -> None:
+    batches = [batch(number, number * 10, number * 10 + 9) for number in range(5)]
+    assert find_standstill(batches, 49 + _MINUTE - 1) is None
+    assert find_standstill(batches, 49 + _MINUTE) == Standstill(_MINUTE, None, 10, 10)
+
+
+def test_query_that_runs_every_hour_stands_still_after_ten_hours() -> None:
+    hour = 60 * _MINUTE
+    batches = [batch(number, number * hour, number * hour + _MINUTE) for number in range(5)]
+    assert find_standstill(batches, 7 * hour) is None
+
+
+def test_standstill_of_an_unfinished_batch_counts_from_its_beginning() -> None:
+    batches = [batch(0, 0, 10), batch(1, 1_000, None)]
+    assert find_standstill(batches, 61_000) == Standstill(_MINUTE, 1, 1_000, 1_000)
+
+
+def test_standstill_is_unknown_without_a_time() -> None:
+    assert find_standstill([], _MINUTE) is None
+    assert find_standstill([BatchStats(0, None, None, True, 1)], _MINUTE) is None
+    # No query reads a batch that a rewind has passed over.
+    over = BatchStats(1, 500, None, False, None, is_passed_over=True)
+    assert find_standstill([batch(0, 0, 10), over], 10 + _MINUTE) == Standstill(_MINUTE, None, None, 0)
 
 
 def test_thinned_batches_name_those_that_they_stand_for() -> None:
