@@ -118,6 +118,7 @@ def test_browser_shows_every_plot_within_the_window(tmp_path: Path, width: int, 
             page,
             "{plots: [...document.querySelectorAll('.plot')].map(plot => plot.querySelectorAll('svg.main-svg').length),"
             " bars: document.querySelectorAll('.plot .point').length,"
+            " cut: [...document.querySelectorAll('.scroll')].some(each => each.scrollWidth > each.clientWidth),"
             " wide: document.documentElement.scrollWidth, paper: getComputedStyle(document.body).backgroundColor,"
             " ink: getComputedStyle(document.body).color}",
         )
@@ -126,6 +127,7 @@ def test_browser_shows_every_plot_within_the_window(tmp_path: Path, width: int, 
     assert all(found["plots"]), found
     assert found["bars"] > 100
     assert found["wide"] <= width
+    assert found["cut"] is False
     light, darkness = "rgb(255, 255, 255)", "rgb(20, 23, 26)"
     assert found["paper"] == (darkness if dark else light)
     assert found["ink"] != found["paper"]

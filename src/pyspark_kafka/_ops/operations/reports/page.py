@@ -91,5 +91,7 @@ def render_page(page: ReportPage) -> str:
         ) from error
     folder = FileSystemLoader(Path(__file__).parent)
     environment = Environment(loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    # The page has the titles: a plot cuts what is wider than itself.
+    titles = {name: plot.layout.title.text for name, plot in page.plots.items()}
     plots = {name: Markup(part) for name, part in html_of(page.plots).items()}  # noqa: S704 - plotly escapes
-    return environment.get_template(_TEMPLATE).render(page=page, plots=plots, script=Markup(script()))  # noqa: S704
+    return environment.get_template(_TEMPLATE).render(page=page, titles=titles, plots=plots, script=Markup(script()))  # noqa: S704

@@ -153,14 +153,16 @@ def stacked(figures: Sequence[Any]) -> Any:
 
 
 def html_of(figures: Mapping[str, Any]) -> dict[str, str]:
-    """Return each figure as a part of a page, by its name. The page must have `script()` once."""
+    """Return each figure as a part of a page without its title, by its name. The page must have `script()` once."""
+    go = _plotly()
     from plotly.io import to_html  # noqa: PLC0415 - of the extra report
 
     config = {"responsive": True, "displaylogo": False, "displayModeBar": False}
-    return {
-        name: to_html(figure, config, include_plotlyjs=False, full_html=False, div_id=f"plot-{name}")
-        for name, figure in figures.items()
-    }
+    parts = {}
+    for name, figure in figures.items():
+        untitled = go.Figure(figure).update_layout(title=None, margin_t=8)
+        parts[name] = to_html(untitled, config, include_plotlyjs=False, full_html=False, div_id=f"plot-{name}")
+    return parts
 
 
 def script() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pyspark_kafka._base.model import TopicPartition
@@ -117,6 +119,27 @@ def test_page_of_a_query_whose_batch_is_recent_has_no_headline() -> None:
     assert page.headline == ""
     assert not any("No batch" in each for each in page.sentences)
     assert 'class="headline"' not in render_page(page)
+
+
+def test_titles_of_plots_are_text_of_the_page_that_wraps() -> None:
+    page = build_page(report())
+    text = render_page(page)
+    for plot in page.plots.values():
+        title = plot.layout.title.text
+        assert text.count(title) == 1
+        assert f"<h2>{title}</h2>" in text
+
+
+def test_cells_of_tables_have_their_headings_for_a_phone() -> None:
+    page = build_page(report())
+    text = render_page(page)
+    for table in page.tables:
+        assert table.rows
+        for row in table.rows:
+            cells = [f'data-heading="{name}"' for name in table.headings]
+            found = re.findall(r"<td (data-heading=\"[^\"]*\")[^>]*>([^<]*)</td>", text)
+            assert set(zip(cells, row, strict=True)) <= set(found)
+            assert len(found) == sum(len(each.rows) * len(each.headings) for each in page.tables)
 
 
 def test_page_says_which_batch_a_restart_runs_again() -> None:
