@@ -14,9 +14,9 @@ from kit.checkpoint_files import write_checkpoint
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.cli import invoke
+from pictures import example_report
 from pyspark_kafka._ops.operations.reports.generate import write_report
 from pyspark_kafka._ops.operations.reports.live import LiveView
-from report_pictures import example_report
 
 _BATCHES = 3
 
