@@ -197,6 +197,7 @@ def build(project: dict[str, Any], nav: list[Any]) -> None:
     settings = {**project, "nav": nav, "docs_dir": "docs", "site_dir": "html"}
     handler = settings["plugins"]["mkdocstrings"]["handlers"]["python"]
     handler["paths"] = [str(ROOT / path) for path in handler["paths"]]
+    settings["theme"] = {**project["theme"], "custom_dir": str(ROOT / project["theme"]["custom_dir"])}
     config.write_bytes(tomli_w.dumps({"project": settings}).encode())
     command = [
         str(Path(sys.executable).with_name("zensical")),

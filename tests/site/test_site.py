@@ -125,6 +125,20 @@ def test_program_of_the_entry_page_can_be_copied(page: Page, address: str) -> No
     assert copied.strip() == program.strip()
 
 
+@pytest.mark.parametrize("path", ["", "guides/bad-record/"])
+def test_page_has_a_card_and_a_mark(page: Page, address: str, path: str) -> None:
+    page.goto(address + path, wait_until="networkidle")
+    cards = "all => Object.fromEntries(all.map(each => [each.getAttribute('property'), each.content]))"
+    card = page.locator("meta[property^='og:']").evaluate_all(cards)
+
+    assert card["og:title"] == ("pyspark-kafka" if not path else page.locator("h1").inner_text().rstrip("¶"))
+    assert card["og:description"].startswith("Apache Kafka for PySpark")
+    # The image is at the address at which the site is published.
+    assert (HTML / card["og:image"].partition("/pyspark-kafka/")[2]).is_file()
+    assert page.locator("header img").first.evaluate("mark => mark.naturalWidth") > 0
+    assert page.locator("link[rel=icon]").get_attribute("href").endswith("images/mark.svg")
+
+
 def test_reader_chooses_dark_pages(page: Page, address: str) -> None:
     page.goto(address, wait_until="networkidle")
     dark = page.locator("body[data-md-color-scheme=slate]")
