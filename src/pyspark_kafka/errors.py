@@ -1,8 +1,10 @@
 """The exception tree: every error that leaves this package is one of these.
 
 An error often crosses from a Python worker to the JVM as text, and its attributes are lost there. So the text holds
-all facts: a stable condition, the failure, its place, the expected and the found value, the fate of the data, and a
-hint at its end. Secrets never enter an error.
+all facts: a stable condition, the failure, its place, the expected and the found value, the fate of the data, a hint,
+and at its end the address of the condition's entry in the documentation. Secrets never enter an error.
+
+`errors.md` beside this module is the table of conditions; docs/errors.md is its page.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from traceback import extract_tb
 from typing import Any, TypeVar
+
+from pyspark_kafka.version import DOCUMENTATION, entry_address
 
 __all__ = [
     "AccessError",
@@ -51,6 +56,8 @@ _LINES = "\n\t"
 # Of an error for another process: its message, and one of its parameters.
 _MAX_TEXT, _MAX_PARAMETER = 64_000, 4_000
 _IN_TRACEBACK = re.compile(rf"^{re.escape(__name__)}\.(\w+): \[([A-Z0-9_.]+)\] (.*)$", re.MULTILINE)
+# The end of another error's text, within the message of this one.
+_SEE_ENTRY = re.compile(rf" See {re.escape(DOCUMENTATION)}errors/#\w+")
 
 
 def listed(things: Sequence[_T], describe: Callable[[_T], str] = str, *, separator: str = ", ", noun: str = "") -> str:
@@ -89,6 +96,18 @@ def printable(text: str, kept: str = "") -> str:
     )
 
 
+def read_table() -> str:
+    """Return the table of conditions, also from a package in an archive."""
+    from pkgutil import get_data  # noqa: PLC0415 - only for a text: tasks that succeed do not need it
+
+    return (get_data(__name__.partition(".")[0], "errors.md") or b"").decode()
+
+
+@cache
+def _entries() -> frozenset[str]:
+    return frozenset(re.findall(r"^\| `([A-Z0-9_.]+)` \|", read_table(), re.MULTILINE))
+
+
 class ConnectorError(Exception):
     """The base of all errors of this package.
 
@@ -107,15 +126,16 @@ class ConnectorError(Exception):
         retriable: bool = False,
         parameters: Mapping[str, object] | None = None,
     ) -> None:
-        """Build the text `[condition] message Hint: hint`, without control characters.
+        """Build the text `[condition] message Hint: hint See address`, without control characters.
 
-        The message may have several lines; the values that it names, which are often foreign, end none.
+        The message may have several lines; the values that it names, which are often foreign, end none. A condition
+        that is not in the table, such as one of a connector of one's own, has no address.
         """
         for value in map(str, (parameters or {}).values()):
             if "\n" in value.strip("\n"):
                 message = message.replace(value, printable(value))
-        self.message = printable(message, _LINES)
-        self.hint = printable(hint, _LINES)
+        self.message = _cleaned(message)
+        self.hint = _cleaned(hint)
         super().__init__(_text(condition, self.message, self.hint))
         self.condition = condition
         self.retriable = retriable
@@ -132,7 +152,7 @@ class ConnectorError(Exception):
     def with_message(self, message: str) -> ConnectorError:
         """Return the same error, of the same class, with another message."""
         error = _rebuild(type(self), self.args, {**self.__dict__, "parameters": dict(self.parameters)})
-        error.message = printable(message, _LINES)
+        error.message = _cleaned(message)
         error.args = (_text(self.condition, error.message, self.hint),)
         return error
 
@@ -166,7 +186,7 @@ class ConnectorError(Exception):
 
         Whether it was retriable, and its parameters, are not in a text.
         """
-        found = _IN_TRACEBACK.findall(text)
+        found = _IN_TRACEBACK.findall(_SEE_ENTRY.sub("", text))
         if not found:
             return None
         name, condition, rest = found[-1]
@@ -176,12 +196,26 @@ class ConnectorError(Exception):
 
     def change_hint(self, hint: str) -> None:
         """Replace the hint in place, for a layer that has a better one."""
-        self.hint = printable(hint, _LINES)
+        self.hint = _cleaned(hint)
         self.args = (_text(self.condition, self.message, self.hint),)
+
+    def __str__(self) -> str:
+        text = str(self.args[0])
+        try:
+            is_known = self.condition in _entries()
+        except OSError:
+            # The error may be that no more files can be opened.
+            return text
+        return f"{text} See {entry_address('errors', self.condition)}" if is_known else text
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The finished text is pickled, not the constructor's arguments: subclasses may build it differently.
         return (_rebuild, (type(self), self.args, self.__dict__))
+
+
+def _cleaned(text: str) -> str:
+    """Return a text of several lines that is printable; of the errors in it, none has an address."""
+    return printable(_SEE_ENTRY.sub("", text), _LINES)
 
 
 def _text(condition: str, message: str, hint: str) -> str:
@@ -323,7 +357,8 @@ class ContractError(ConnectorError, TypeError):
         return ContractError(
             f"{name}.{method}() {expected}",
             condition="CONTRACT_VIOLATED",
-            hint=hint or "See docs/custom-sources.md or docs/custom-sinks.md for what this method returns.",
+            hint=hint
+            or f"Compare it with {DOCUMENTATION}custom-sources/ or {DOCUMENTATION}custom-sinks/ and correct it.",
             parameters={"class": name, "method": method},
         )
 

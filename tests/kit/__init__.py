@@ -91,6 +91,7 @@
 | the differences to `from_json` that a page names | `parity_page.py` |
 | values that other programs wrote, and schemas by id for them | `golden_formats.py` |
 | Kafka's own client, to check against | `independent_client.py` |
+| the text of an error, whose end is the address of its entry | `texts.py` |
 | options as users write them, and the error of refused ones | `raw_options.py` |
 | what a query has copied, compared with what there was to read | `log_checker.py` |
 | a page, looked at in a browser | `browser.py` |

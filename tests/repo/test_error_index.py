@@ -17,7 +17,7 @@ from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 from pyspark_kafka._connector.planning.data_loss import DataLossKind
 from pyspark_kafka._ops.reference.conditions import read_entries, render_page
 
-PAGE = REPO / "src" / "pyspark_kafka" / "_ops" / "reference" / "errors.md"
+PAGE = REPO / "src" / "pyspark_kafka" / "errors.md"
 BROKER_CHAPTER = "## Error codes of brokers"
 
 # Conditions that are passed on and not made: the brokers' (by the table of codes), or another error's.

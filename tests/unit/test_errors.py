@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import pickle
-from typing import Any
+import pkgutil
+import zipfile
+from pathlib import Path
+from traceback import format_exception
+from typing import Any, NoReturn
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka import errors
+from pyspark_kafka._ops.reference.conditions import Entry, read_entries
 from pyspark_kafka.errors import (
     BrokerError,
+    CallError,
     ConnectorError,
     DataLossError,
     DeadlineError,
@@ -188,3 +196,64 @@ def test_value_of_a_parameter_ends_no_line_of_the_message() -> None:
         "Broker 1 at x\\n26/11/29 09:00:00 ERROR forged cannot be reached.\nA second line of ours."
     )
     assert "A second line of ours." in str(error).splitlines()
+
+
+@pytest.mark.parametrize("entry", read_entries(), ids=lambda entry: entry.condition)
+def test_text_ends_with_the_address_of_its_entry_after_each_way_to_a_user(entry: Entry) -> None:
+    error = ConnectorError("It failed.", condition=entry.condition, hint="Do this.")
+    text = f"[{entry.condition}] It failed. Hint: Do this. See {entry.address}"
+    assert str(error) == text
+    assert str(ConnectorError("It failed.", condition=entry.condition)) == text.replace(" Hint: Do this.", "")
+    # To the JVM and back, between processes, to another place of the code.
+    traceback = "".join(format_exception(error))
+    assert traceback.endswith(f"{text}\n")
+    ways = [
+        ConnectorError.in_text(traceback),
+        ConnectorError.from_json(error.to_json()),
+        pickle.loads(pickle.dumps(error)),  # noqa: S301 - our own bytes
+        copy.copy(error),
+    ]
+    assert [str(each) for each in ways] == [text] * len(ways)
+    assert str(error.located("here")) == text.replace("It failed.", "here: It failed.")
+    error.change_hint("Do that.")
+    assert str(error) == text.replace("Do this.", "Do that.")
+
+
+def test_text_of_an_error_within_another_keeps_its_condition_without_its_address() -> None:
+    inner = TransportError("gone.", condition="CONNECTION_FAILED", hint="Look.")
+    outer = CallError.raised(object(), "read", inner, "Nothing was read.")
+    assert said(outer) == (
+        "[CONNECTOR_CALL_FAILED] object.read() raised TransportError: [CONNECTION_FAILED] gone. Hint: Look.. Nothing "
+        "was read. Hint: Correct this line, or a function that it calls."
+    )
+    outer.change_hint(str(inner))
+    assert said(outer).endswith(" Hint: [CONNECTION_FAILED] gone. Hint: Look.")
+    assert said(inner.with_message(str(outer))).count("[CONNECTOR_CALL_FAILED]") == 1
+
+
+def test_condition_without_an_entry_has_no_address() -> None:
+    """One of a connector of one's own, or a code of a newer broker."""
+    assert str(OptionError("Wrong.", condition="REST_OPTION")) == "[REST_OPTION] Wrong."
+
+
+def test_text_has_no_address_if_the_table_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise OSError(24, "Too many open files")
+
+    error = OptionError("Wrong.", condition="OPTION_INVALID")
+    errors._entries.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(pkgutil, "get_data", refuse)
+        assert str(error) == "[OPTION_INVALID] Wrong."
+    assert said(error) == "[OPTION_INVALID] Wrong."
+
+
+def test_text_of_a_package_in_an_archive_ends_with_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Path(errors.__file__)
+    with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
+        archive.writestr("archived/__init__.py", "")
+        for name in ("errors.py", "errors.md"):
+            archive.write(source.with_name(name), f"archived/{name}")
+    monkeypatch.syspath_prepend(tmp_path / "package.zip")
+    archived = importlib.import_module("archived.errors")
+    assert said(archived.OptionError("Wrong.", condition="OPTION_INVALID")) == "[OPTION_INVALID] Wrong."

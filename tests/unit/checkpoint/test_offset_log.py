@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka.checkpoint import CheckpointFiles, CommitLog, OffsetSeqLog
 from pyspark_kafka.errors import CheckpointError
 
@@ -35,7 +36,7 @@ def test_a_place_without_a_checkpoint_is_an_error(tmp_path: Path, place: str) ->
     for ask in (OffsetSeqLog(files).latest, OffsetSeqLog(files).batch_ids, CommitLog(files).latest):
         with pytest.raises(CheckpointError) as caught:
             ask()
-        assert str(caught.value) == (
+        assert said(caught.value) == (
             f"[CHECKPOINT_NOT_FOUND] There is no checkpoint of a streaming query at {location}: no file metadata, and "
             "no batch in offsets or commits. Nothing was read. Hint: Use the checkpointLocation of the query, not a "
             "directory above or below it."
@@ -120,7 +121,7 @@ def test_a_newer_version_is_refused_with_a_sentence(
     written(files, "v99999\n{}\n{}", 7, name)
     with pytest.raises(CheckpointError) as caught:
         log(files).latest()
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         f"[CHECKPOINT_VERSION] {name}/7 of checkpoint {tmp_path} was written by a newer version: its format is v99999, "
         f"and this version reads {reads}. Nothing was read. Hint: Use the version that wrote the checkpoint, or a "
         "newer one."

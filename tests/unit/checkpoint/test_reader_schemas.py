@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.checkpoint.reader_schemas import ReaderSchema, ReaderSchemasFile
 from pyspark_kafka.errors import CheckpointError
@@ -68,7 +69,7 @@ def test_damaged_files_are_refused_with_what_to_do(tmp_path: Path, content: str 
     (tmp_path / "sources" / "1" / "reader-schemas").write_bytes(data)
     with pytest.raises(CheckpointError) as caught:
         file_in(tmp_path).read()
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[CHECKPOINT_READER_SCHEMAS_INVALID] The schemas that the query reads with cannot be read from file "
         f"sources/1/reader-schemas of checkpoint {CheckpointFiles(str(tmp_path)).shown}: it is damaged, or was written "
         "by a newer version of pyspark-kafka. Nothing was read. Hint: Restore the file from a copy of the checkpoint. "

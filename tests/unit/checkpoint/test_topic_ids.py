@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities, TopicIdsFile
 from pyspark_kafka.errors import CheckpointError
@@ -51,7 +52,7 @@ def test_topic_ids_round_trip() -> None:
 def test_damaged_file_is_named_with_the_cost_of_removing_it(data: bytes, reason: str) -> None:
     with pytest.raises(CheckpointError) as caught:
         TopicIdentities.from_bytes(data, "file sources/0/topic-ids of checkpoint /c")
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[CHECKPOINT_TOPIC_IDS_INVALID] The ids of the query's topics cannot be read from file sources/0/topic-ids of "
         f"checkpoint /c: it is damaged: {reason}. Nothing was read. Hint: Restore the file from a copy of the "
         "checkpoint. If there is none, remove it, but only if no topic of the query was recreated since its last "
@@ -63,7 +64,7 @@ def test_damaged_file_is_named_with_the_cost_of_removing_it(data: bytes, reason:
 def test_file_of_a_newer_version_asks_for_that_version() -> None:
     with pytest.raises(CheckpointError) as caught:
         TopicIdentities.from_bytes(b"v2\n{}", "file sources/0/topic-ids of checkpoint /c")
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[CHECKPOINT_VERSION] The ids of the query's topics cannot be read from file sources/0/topic-ids of checkpoint "
         "/c: it was written by a newer version, as v2; this one reads v1. Nothing was read. Hint: Run the query with "
         "the version of pyspark-kafka that wrote the checkpoint, or a newer one."

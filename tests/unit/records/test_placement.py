@@ -11,6 +11,7 @@ import pytest
 from kit.fakes.handlers.fetch import FetchScript
 from kit.fakes.logs import Batch, record_batch
 from kit.fakes.simulated_cluster import Reading, SimulatedCluster
+from kit.texts import said
 from pyspark_kafka._base.model import NO_END
 from pyspark_kafka.errors import ConnectorError, CorruptRecordsError
 from pyspark_kafka.records import place, scan
@@ -165,7 +166,7 @@ def test_batch_beyond_the_high_watermark_twice_is_an_error_that_says_where() -> 
     cluster.script(broker)
     with pytest.raises(CorruptRecordsError) as caught:
         Reading(cluster).values(FIRST, FIRST + 80)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[CORRUPT_RECORDS] Reading t-0 [4096, 4176): 127.0.0.1:0 returned record batches for offset 4096 several times "
         "that are corrupt: the first has base offset 1099511631872, and the log ends at 4176. Checksums do not cover "
         "base offsets. No record of the range was handed out. Hint: Read the partition again; if it fails at the same "

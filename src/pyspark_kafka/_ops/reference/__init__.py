@@ -1,4 +1,4 @@
-"""The conditions of errors: what happened, why, and what to do. `errors.md` is the source, docs/errors.md its page.
+"""The conditions of errors: what happened, why, and what to do. `errors.md` beside `errors.py` is the source.
 
 Invariant: no brokers, no Spark, nothing but the text of the package.
 """

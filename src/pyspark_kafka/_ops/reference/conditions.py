@@ -1,4 +1,4 @@
-"""The table of conditions, `errors.md`: its entries, and its page.
+"""The table of conditions, `errors.md` beside `errors.py`: its entries, and its page.
 
 Run: python -m pyspark_kafka._ops.reference.conditions > docs/errors.md
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
+from pyspark_kafka.errors import read_table
 from pyspark_kafka.version import entry_address
 
 _ROW = re.compile(r"^\| `([A-Z0-9_.]+)` \| (.+) \|$")
@@ -42,13 +42,13 @@ class Entry:
 
 def read_entries() -> list[Entry]:
     """Return all entries, in the order of the page."""
-    return [entry for line in _source() if (entry := _entry(line)) is not None]
+    return [entry for line in read_table().splitlines() if (entry := _entry(line)) is not None]
 
 
 def render_page() -> str:
     """Return the page: the table with an entry, which has a heading, for each row."""
     lines: list[str] = []
-    for line in _source():
+    for line in read_table().splitlines():
         entry = _entry(line)
         if entry is not None:
             lines += _rendered(entry)
@@ -56,10 +56,6 @@ def render_page() -> str:
             lines.append(line)
     page = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip()
     return page.replace("# Errors\n", f"# Errors\n\n{_NOTE}\n", 1) + "\n"
-
-
-def _source() -> list[str]:
-    return Path(__file__).with_name("errors.md").read_text(encoding="utf-8").splitlines()
 
 
 def _entry(line: str) -> Entry | None:

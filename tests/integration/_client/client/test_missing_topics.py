@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.produce.producer import Producer
 from pyspark_kafka._client.client.queries.missing_topics import cluster_text, explain_missing_topic, find_nearest_topic
@@ -47,7 +48,7 @@ def test_error_names_the_cluster_and_the_topic_that_was_perhaps_meant(
     client: KafkaClient, servers: tuple[tuple[str, int], ...]
 ) -> None:
     ((host, port),) = servers
-    assert str(explain_missing_topic(client, "custmers")) == (
+    assert said(explain_missing_topic(client, "custmers")) == (
         f"[UNKNOWN_TOPIC] Topic 'custmers' does not exist in the cluster of {host}:{port}, or this user may not "
         "describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). Nothing was read or written. Hint: Did you "
         "mean 'customers'? Otherwise check the spelling in option 'subscribe', 'assign' or 'topic'; create the topic "

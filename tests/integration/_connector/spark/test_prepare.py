@@ -11,6 +11,7 @@ from pyspark import SparkContext
 
 import pyspark_kafka
 from kit.programs.run import python_without_packages
+from kit.texts import said
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.version import install_command
 
@@ -61,7 +62,7 @@ def test_prepare_is_an_error_after_spark_was_started(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(SparkContext, "_gateway", object())
     with pytest.raises(SetupError) as raised:
         pyspark_kafka.prepare()
-    assert str(raised.value) == (
+    assert said(raised.value) == (
         "[PREPARED_TOO_LATE] prepare() was called with Spark running: it keeps the environment that it was started "
         "with. Nothing was changed. Hint: Call it before the first session of the program is created."
     )
@@ -71,7 +72,7 @@ def test_a_missing_program_is_named(program: Path) -> None:
     program.unlink()
     with pytest.raises(SetupError) as raised:
         pyspark_kafka.prepare()
-    assert str(raised.value) == (
+    assert said(raised.value) == (
         f"[PROGRAM_MISSING] There is no program {program}, which pip installs with pyspark-kafka. Nothing was changed. "
         f"Hint: Run {install_command()} in this environment, or replace prepare() with "
         'os.environ["PYSPARK_PYTHON"] = sys.executable.'

@@ -15,6 +15,7 @@ from kit.fakes.clock import Clock
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import PATIENT
+from kit.texts import said
 from kit.waiting import PATIENCE_S
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._base.offsets import Latest
@@ -81,7 +82,7 @@ def test_hint_about_the_bootstrap_servers_stands_once() -> None:
     options = ConnectionOptions((("nowhere.invalid", 9092),), api_timeout_ms=1_500)
     with KafkaClient(options) as client, pytest.raises(TransportError) as caught:
         client.fetch_metadata(())
-    assert str(caught.value).partition(" Hint: ")[2] == (
+    assert said(caught.value).partition(" Hint: ")[2] == (
         "Check 'kafka.bootstrap.servers'. The name must be spelled right, and this machine must be able to resolve it."
     )
 

@@ -11,6 +11,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest
 from kit.fakes.scripts import Close, Meeting, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator, describing, listing
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka._client.client.transactions.inspection import (
@@ -124,7 +125,7 @@ def test_broker_that_cannot_tell_is_named() -> None:
         host, port = old.address(0)
         with pytest.raises(ProtocolError) as caught:
             list_transactions(client)
-        assert str(caught.value) == (
+        assert said(caught.value) == (
             f"[UNSUPPORTED_VERSION] {host}:{port} cannot tell about transactions: it does not know "
             "ListTransactionsRequest. Hint: Use brokers of Kafka 3.0 or newer (KIP-664); some services leave these "
             "requests out."
@@ -155,7 +156,7 @@ def test_unknown_id_is_none_and_a_refused_one_names_the_right_that_is_missing(
     with pytest.raises(AccessError) as caught:
         describe_transaction(client, "a")
     host, port = cluster.address(0)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         f"[TRANSACTIONAL_ID_AUTHORIZATION_FAILED] Describing transactional id 'a' at {host}:{port} failed: the broker "
         "answered TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53). Missing right: DESCRIBE on transactional id 'a'. "
         f"Hint: Have an administrator run `kafka-acls --bootstrap-server {host}:{port} --add --allow-principal "

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._base.offsets import (
     KafkaSourceOffset,
@@ -120,7 +121,7 @@ def test_a_checkpoint_offset_that_is_no_offset_is_refused_with_the_reason(text: 
 def test_the_checkpoint_error_has_its_text() -> None:
     with pytest.raises(CheckpointError) as caught:
         KafkaSourceOffset.from_json('{"a":{"0":-1}}')
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         '[CHECKPOINT_OFFSET_INVALID] The source offset \'{"a":{"0":-1}}\' of the checkpoint cannot be read: a-0 has '
         "'-1' where an offset, a whole number from 0, must be. Nothing was read. Hint: An offset of a Kafka source "
         'looks like {"topicA":{"0":23,"1":40}}. Restore the checkpoint from a copy, or start the query with a new '

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._base.model import OffsetRange, TopicPartition
 from pyspark_kafka._connector.planning.open_ends import NO_END, OpenEnds, PlannedRange
 from pyspark_kafka.errors import OptionError
@@ -61,7 +62,7 @@ def test_an_end_of_an_option_that_the_log_has_passed_is_an_error(
 ) -> None:
     with pytest.raises(OptionError) as caught:
         closed(open_ends, (5, 10), log)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         f"[RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The start is after the end of {crossed}. Nothing was "
         "read. Hint: Check the starting and ending options, and whether the topic was recreated."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._base.offsets import Earliest, Latest, SpecificOffsets
 from pyspark_kafka._connector.planning import (
@@ -39,7 +40,7 @@ def test_topics_and_partitions_may_be_mixed() -> None:
 def test_partitions_that_are_not_the_assigned_ones_are_refused() -> None:
     with pytest.raises(OptionError) as caught:
         resolve_offsets(SpecificOffsets({P[0]: 1, P[2]: 1}), P[:2], {}, {}, option="endingOffsets")
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED] Option 'endingOffsets' must name exactly the partitions that are "
         "read: it names orders-2, which do not exist or are not read here and leaves out orders-1. Nothing was "
         "read. Hint: Name every partition, with -1 for latest and -2 for earliest if the offset does not matter, or "

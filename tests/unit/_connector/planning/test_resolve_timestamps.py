@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._base.offsets import AtTimestamp, SpecificTimestamps
 from pyspark_kafka._connector.planning import resolve_timestamps, timestamps_to_look_up
@@ -30,7 +31,7 @@ def test_time_for_all_partitions_is_looked_up_in_each() -> None:
 def test_times_by_partition_name_exactly_what_is_read(named: list[TopicPartition], difference: str) -> None:
     with pytest.raises(OptionError) as caught:
         timestamps_to_look_up(SpecificTimestamps(dict.fromkeys(named, 5)), [A, B], option="endingOffsetsByTimestamp")
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED] Option 'endingOffsetsByTimestamp' must name exactly the "
         f"partitions that are read: it {difference}. Nothing was read. Hint: Name every partition, or set one time for "
         "all with startingTimestamp or endingTimestamp. Partitions may also have been created or deleted meanwhile."
@@ -67,7 +68,7 @@ def test_partition_without_a_record_starts_at_its_end_if_asked_for() -> None:
 def test_partition_without_a_record_is_an_error_otherwise() -> None:
     with pytest.raises(OptionError) as caught:
         resolve({A: 5}, {A: 9, B: 9}, latest_without_match=False)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[NO_OFFSET_FOR_TIMESTAMP] There is no record of the time of option 'startingTimestamp' or later in 1 of 2 "
         "topic-partitions: t-1 since 2026-01-01T00:00:00.001Z (1767225600001). Nothing was read. Hint: Set "
         "startingOffsetsByTimestampStrategy to latest to start such partitions at their end, or set an earlier time."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._base.model import OffsetRange, TopicPartition
 from pyspark_kafka._connector.planning import split_ranges
 from pyspark_kafka.errors import OptionError
@@ -111,7 +112,7 @@ def test_sizes_beyond_floating_point_are_split_exactly() -> None:
 def test_more_tasks_than_a_driver_can_plan_are_refused_before_they_are_made() -> None:
     with pytest.raises(OptionError) as caught:
         split_ranges([OffsetRange(P[0], 0, 2**62)], max_records=1)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[TOO_MANY_TASKS] Options 'maxRecordsPerPartition' and 'minPartitions' would split 1 ranges of "
         "4611686018427387904 offsets into 4611686018427387904 tasks, more than the 1000000 that one read may have. "
         "Nothing was read. Hint: Raise 'maxRecordsPerPartition' or lower 'minPartitions'; a stream can also take less "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._connector.sink.columns import Column, SinkColumns, find_sink_columns
 from pyspark_kafka.errors import SchemaError
 
@@ -97,7 +98,7 @@ def test_columns_that_do_not_fit_are_all_named_with_their_types(
 ) -> None:
     with pytest.raises(SchemaError) as caught:
         find_sink_columns(columns, topic_option=None)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         f"[SCHEMA_MISMATCH.SINK] The DataFrame cannot be written to Kafka: {problems}. Its columns: {found}. Nothing "
         f"was written. {HINT}"
     )

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict, DataSource
 from pyspark.sql.types import CalendarIntervalType, LongType, StringType, StructField, StructType
 
+from kit.texts import said
 from pyspark_kafka import as_data_source
 from pyspark_kafka._connector.spark import stream_readers, table_source
 from pyspark_kafka._connector.spark.compat import schema_to_write
@@ -190,7 +191,7 @@ def test_kafka_refuses_save_mode_overwrite_and_takes_complete_mode() -> None:
     source = KafkaDataSource(SINK)
     with pytest.raises(OptionError) as caught:
         source.writer(ROWS, True)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[SAVE_MODE_NOT_SUPPORTED] Save mode 'overwrite' is not possible: Kafka topics are appended to. Nothing was "
         'written. Hint: Use .mode("append").'
     )

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._ops.diagnosis.side_by_side import ask_all
 from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError
@@ -20,7 +21,7 @@ def test_results_and_failures_are_in_the_order_of_the_keys() -> None:
     found = ask_all([3, 2, 1, 3], ask, Deadline(5_000))
     assert list(found) == [3, 2, 1]
     assert (found[3], found[1]) == (30, 10)
-    assert str(found[2]) == "[OPTION_INVALID] two"
+    assert said(found[2]) == "[OPTION_INVALID] two"
 
 
 def test_a_question_that_never_ends_is_a_deadline_error_and_holds_up_no_other() -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from kit.protobuf_schema import file_set
+from kit.texts import said
 from pyspark_kafka._client.options import FormatOptions, RegistryOptions, TypedWriteOptions
 from pyspark_kafka._typed.codecs.column_encoder import ColumnEncoder
 from pyspark_kafka._typed.codecs.column_format import ColumnFormat
@@ -104,7 +105,7 @@ def test_a_version_of_the_subject_is_written_with_its_id() -> None:
     # The latest, whose fields the column does not have.
     with pytest.raises(SchemaError) as caught:
         plan(options(avro(None)), registry)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[SCHEMA_COLUMN_MISMATCH] Nothing was written, as column 'value' of the DataFrame cannot be written in avro "
         "with the schema of subject 't-value', version 2: Column 'b' has the type string, which cannot be written as "
         "Avro's record 'R', which has no such field. Hint: Cast the column, or change the schema."
@@ -152,7 +153,7 @@ def test_a_given_schema_that_is_not_registered_is_an_error_that_says_how_to() ->
     registry = MemoryRegistry()
     with pytest.raises(SchemaError) as caught:
         plan(options(avro(subject="a/b")), registry)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[SCHEMA_NOT_REGISTERED] The schema of option 'valueSchema' is not in subject 'a/b' of the registry. Nothing "
         "was written. Hint: Register it with POST /subjects/a%2Fb/versions, or set 'autoRegisterSchemas' to true; or "
         "remove 'valueSchema' to write with the schema that the subject has."
@@ -173,7 +174,7 @@ def test_a_schema_that_is_not_compatible_is_not_registered() -> None:
     registry.faults = ["field b is gone", "field a is a text"]
     with pytest.raises(SchemaError) as caught:
         plan(options(avro(), register=True), registry)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[SCHEMA_INCOMPATIBLE] The schema of the values may not become the next version of subject 't-value': field b "
         "is gone; field a is a text. Nothing was registered for it, and nothing was written. Hint: Change the schema "
         "so that it is compatible, or the compatibility of the subject, or set another subject with 'valueSubject'."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kit.texts import said
 from pyspark_kafka.continuous.epochs.messages import Failed, decode, encode
 from pyspark_kafka.continuous.run.errors import job_ended, lane_failed, task_lost
 from pyspark_kafka.errors import CheckpointError, ContinuousQueryError, TransportError
@@ -45,7 +46,7 @@ def test_error_of_a_lane_keeps_its_class_its_condition_its_hint_and_whether_it_i
     assert error.parameters == {
         "name": "5.delta", "lane": "3", "epoch": "5", "offset": '{"t":{"0":7}}', "rows": "t-0 [5, 7)"
     }  # fmt: skip
-    assert str(error) == (
+    assert said(error) == (
         '[CHECKPOINT_IO] Lane 3 failed in epoch 5 or the one before it at {"t":{"0":7}}, with the rows of t-0 [5, 7): '
         "Cannot write 5.delta: no space left.\n\nTraceback …\nNothing of this epoch was committed. Hint: Free space."
     )

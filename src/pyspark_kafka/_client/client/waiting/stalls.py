@@ -227,7 +227,7 @@ class Stall:
 
 def what_failed(error: ConnectorError) -> str:
     """Return an error's text without hints and guesses about listeners, which are for a first connection."""
-    return _FOR_NEWCOMERS.sub("", str(error).partition(" Hint: ")[0])
+    return _FOR_NEWCOMERS.sub("", f"[{error.condition}] {error.message}")
 
 
 class StallMonitor:

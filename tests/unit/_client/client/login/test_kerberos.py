@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.client.login.kerberos import KerberosMechanism
 from pyspark_kafka._client.client.login.mechanism import ExchangeError
 from pyspark_kafka._client.options import KerberosLogin
@@ -115,7 +116,7 @@ def test_a_missing_ticket_says_how_to_get_one(library: Library) -> None:
     library.failure = RuntimeError("No credentials\ncache found")
     with pytest.raises(TransportError) as caught:
         KerberosMechanism(KerberosLogin(), "kafka-1")
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[KERBEROS_TICKET_MISSING] SASL authentication (GSSAPI) for kafka/kafka-1 failed: RuntimeError: No credentials"
         "\\ncache found. Hint: Get a ticket with kinit on the driver and on every executor (klist shows it), or set "
         "keyTab and principal in kafka.sasl.jaas.config."

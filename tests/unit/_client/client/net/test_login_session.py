@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kit.fakes.clock import Clock
+from kit.texts import said
 from pyspark_kafka._client.client.net.login_session import AcceptedLogins, LoginSession
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
@@ -66,7 +67,7 @@ def test_refusal_of_a_login_that_was_good_before_says_so() -> None:
     clock.sleep(61)
     explained = accepted.explain("alice", refused())
     assert type(explained) is AccessError
-    assert str(explained) == (
+    assert said(explained) == (
         "[SASL_AUTHENTICATION_FAILED] The same login was accepted 61 s ago and is refused now, so its password, token "
         "or user has changed or expired: PLAIN failed. Hint: Check it."
     )

@@ -19,6 +19,7 @@ from kit.fakes.memory_cluster import (
     numbers,
     send_numbered,
 )
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.errors import AccessError, ConnectorError, DeliveryError, ProtocolError, TransportError
@@ -41,7 +42,7 @@ def test_message_too_large_names_the_option_and_the_topic_s_limit_and_the_sizes(
     error = failure(cluster, count=2)
     assert isinstance(error, DeliveryError)
     size = len(batch_of(b"0", size=300_000))
-    assert str(error) == (
+    assert said(error) == (
         "[MESSAGE_TOO_LARGE] Writing to orders-0 at broker-0:9092 failed: the broker refused a record batch of 1 "
         f"records and {size} bytes with MESSAGE_TOO_LARGE (10). Option 'kafka.max.request.size' allows 1048576 bytes; "
         "the topic allows less. Records of orders-0: delivered 0, not delivered 2, unknown 0. Records of this task, "
@@ -68,7 +69,7 @@ def test_refused_access_is_an_access_error_naming_topic_and_counts() -> None:
     assert str(error).startswith("[TOPIC_AUTHORIZATION_FAILED] Writing to orders-0 at broker-0:9092 failed: ")
     assert "Records of orders-0: delivered 1, not delivered 1, unknown 0." in str(error)
     assert "Missing right: WRITE on topic 'orders'." in str(error)
-    assert str(error).endswith("--operation Write --topic orders`.")
+    assert said(error).endswith("--operation Write --topic orders`.")
 
 
 def test_invalid_records_are_named_in_the_broker_s_words() -> None:
@@ -241,7 +242,7 @@ def test_refused_credentials_end_delivery_at_once() -> None:
     cluster.borrow_errors.append(
         AccessError("broker-0:9092 refused the user.", code=58, condition="SASL_AUTHENTICATION_FAILED")
     )
-    assert str(failure(cluster)) == (
+    assert said(failure(cluster)) == (
         "[SASL_AUTHENTICATION_FAILED] Writing to orders-0 failed, connecting to broker-0:9092 (records of this task: "
         "delivered 0, not delivered 1, unknown 0): broker-0:9092 refused the user."
     )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kafka.protocol.consumer import OffsetCommitResponse
 
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.transactions.group_commits import build_request, parse_response
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode
@@ -37,7 +38,7 @@ def test_request_is_that_of_nobody_in_the_group() -> None:
 def test_partitions_that_are_refused_alone_are_named_with_the_missing_right() -> None:
     refused = parse_response(response({0: 0, 1: 3, 2: 29}), ASKED, "lag", ADDRESS)
     assert sorted(refused) == [TopicPartition("t", 1), TopicPartition("t", 2)]
-    assert str(refused[TopicPartition("t", 1)]) == (
+    assert said(refused[TopicPartition("t", 1)]) == (
         "[UNKNOWN_TOPIC_OR_PARTITION] Setting the position of consumer group 'lag' in t-1 at broker-0:9092 failed: the "
         "broker answered UNKNOWN_TOPIC_OR_PARTITION (3)."
     )
@@ -59,7 +60,7 @@ def test_missing_right_on_the_group_is_an_error_with_the_line_that_grants_it() -
 def test_group_with_members_is_not_ours(code: ErrorCode) -> None:
     with pytest.raises(BrokerError) as caught:
         parse_response(response({0: code}), ASKED[:1], "lag", ADDRESS)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[GROUP_HAS_MEMBERS] Consumer group 'lag' has members: another application reads with it. broker-0:9092 takes "
         f"positions from them only, and answered {code.name} ({code:d}). The group stays as it was. "
         "Hint: Name a group that no other application uses."

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from kit.fakes.clock import Clock
+from kit.texts import said
 from pyspark_kafka._base.interrupt import interrupted_by
 from pyspark_kafka._base.threads import side_by_side
 from pyspark_kafka._client.client.waiting.deadline import Deadline
@@ -45,7 +46,7 @@ def test_check_names_step_budget_elapsed_and_cause() -> None:
     time.now += 0.75
     with pytest.raises(DeadlineError) as caught:
         deadline.check("Reading", ValueError("the cause"))
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[DEADLINE_EXCEEDED] Reading did not finish within 500 ms (750 ms elapsed). Last failure: the cause"
         " Hint: Check that the brokers can be reached and are not overloaded."
     )
@@ -56,7 +57,7 @@ def test_check_names_step_budget_elapsed_and_cause() -> None:
 def test_the_hint_of_the_last_failure_is_the_hint() -> None:
     cause = TransportError("No broker answered.", condition="TLS_FAILED", hint="Check the certificate.")
     error = Deadline(500, clock=FakeTime().clock).error("Reading", cause)
-    assert str(error) == (
+    assert said(error) == (
         "[DEADLINE_EXCEEDED] Reading did not finish within 500 ms (0 ms elapsed). Last failure: "
         "[TLS_FAILED] No broker answered. Hint: Check the certificate."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.client.waiting.retry import RetryAction, decide
 from pyspark_kafka._client.client.wire.completeness import match_entries
 from pyspark_kafka.errors import ProtocolError
@@ -25,7 +26,7 @@ def test_nothing_asked_needs_no_entry() -> None:
 def test_response_that_does_not_fit_is_an_error_to_be_retried(entries: list[tuple[str, int]], problem: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         match_entries(["a", "b"], entries, "CreateTopics", "h:9092")
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         f"[RESPONSE_INCOMPLETE] The response of h:9092 to CreateTopics {problem}. Nothing of it was used. "
         "Hint: Check proxies and gateways between this machine and the broker."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+from kit.texts import said
 from pyspark_kafka._client.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka._client.client.wire.messages import ErrorCode, broker_error, error_kind
 from pyspark_kafka._client.client.wire.missing_rights import Right
@@ -13,7 +14,7 @@ from pyspark_kafka.errors import AccessError, BrokerError
 def test_the_text_holds_name_number_detail_and_hint() -> None:
     error = broker_error(10, "Writing orders-3 failed", detail="no", consequence="Nothing was written.", topic="orders")
     assert type(error) is BrokerError
-    assert str(error) == (
+    assert said(error) == (
         "[MESSAGE_TOO_LARGE] Writing orders-3 failed: the broker answered MESSAGE_TOO_LARGE (10). "
         'The broker said: "no". Nothing was written. Hint: Raise message.max.bytes of the topic, or lower '
         "kafka.max.request.size."
@@ -25,7 +26,7 @@ def test_missing_right_is_named_with_the_line_that_grants_it() -> None:
     needed = (Right("Read", "topic", "orders"), Right("Write", "transactional-id", "sink"))
     error = broker_error(29, "Fetching orders-3 failed", consequence="Nothing was read.", rights=needed, topic="orders")
     assert isinstance(error, AccessError)
-    assert str(error) == (
+    assert said(error) == (
         "[TOPIC_AUTHORIZATION_FAILED] Fetching orders-3 failed: the broker answered TOPIC_AUTHORIZATION_FAILED (29). "
         "Missing right: READ on topic 'orders'. Nothing was read. Hint: Have an administrator run `kafka-acls "
         "--bootstrap-server '<servers>' --add --allow-principal 'User:<you>' --operation Read --topic orders`."

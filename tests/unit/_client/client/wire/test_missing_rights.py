@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.client.wire.error_codes import broker_error
 from pyspark_kafka._client.client.wire.missing_rights import (
     Right,
@@ -116,12 +117,12 @@ def test_hint_names_user_and_servers_once_a_client_has_seen_the_error() -> None:
     error = refusal()
     name_user(error, ANONYMOUS)
     name_user(error, ANONYMOUS)
-    assert str(error).endswith(
+    assert said(error).endswith(
         "Hint: Have an administrator run `kafka-acls --bootstrap-server kafka-1:9092,kafka-2:9092 --add "
         "--allow-principal User:ANONYMOUS --operation Read --topic orders`."
     )
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - our own bytes
-    assert str(error.located("Reading")).endswith(error.hint)
+    assert said(error.located("Reading")).endswith(error.hint)
 
 
 def test_user_is_filled_in_when_names_have_control_characters() -> None:
@@ -148,7 +149,7 @@ def test_user_is_filled_in_when_names_have_control_characters() -> None:
 def test_hint_names_actions_of_a_policy_when_the_brokers_are_those_of_msk(right: Right, text: str) -> None:
     error = refusal({"topic": 29, "transactional-id": 53, "cluster": 31}[right.kind], right)
     name_user(error, replace(ANONYMOUS, security_protocol="SASL_SSL", login=MskIamLogin()))
-    assert str(error).endswith(f"Hint: Have an administrator allow {text} in the IAM policy.")
+    assert said(error).endswith(f"Hint: Have an administrator allow {text} in the IAM policy.")
     assert "kafka-acls" not in str(error)
 
 
@@ -156,7 +157,7 @@ def test_error_without_a_right_is_left_as_it_is() -> None:
     error = AccessError("no", code=58, condition="SASL_AUTHENTICATION_FAILED", hint="Check it.")
     name_user(error, ANONYMOUS)
     widen(error, "x")
-    assert str(error) == "[SASL_AUTHENTICATION_FAILED] no Hint: Check it."
+    assert said(error) == "[SASL_AUTHENTICATION_FAILED] no Hint: Check it."
 
 
 def test_grant_is_for_all_names_of_a_family_after_it_was_widened() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kit.raw_options import refused
+from kit.texts import said
 from pyspark_kafka._base.offsets import Earliest
 from pyspark_kafka._client.options import (
     BatchReadOptions,
@@ -63,7 +64,7 @@ def test_all_problems_are_reported_together_in_canonical_spelling() -> None:
         {"startingofsets": "latest", "failondataloss": "perhaps", "minpartitions": "0", "kafka.auto.offset.reset": "x"},
     )
     assert error.condition == "OPTIONS_INVALID"
-    text = str(error)
+    text = said(error)
     assert text.startswith(
         "[OPTIONS_INVALID] 6 problems with the options of this streaming read; nothing was done. (1)"
     )
@@ -83,14 +84,14 @@ def test_all_problems_are_reported_together_in_canonical_spelling() -> None:
 
 
 def test_a_read_that_may_be_either_is_called_a_read() -> None:
-    assert str(refused(parse_read_options, {**READ, "minPartition": "3"})) == (
+    assert said(refused(parse_read_options, {**READ, "minPartition": "3"})) == (
         "[OPTION_UNKNOWN] Option 'minPartition' is not known in a read. Hint: Did you mean 'minPartitions'?"
     )
     text = str(refused(parse_read_options, {"startingOffsets": "soon"}))
     assert text.startswith("[OPTIONS_INVALID] 3 problems with the options of this read; nothing was done. (1)")
     # An option of one of the two kinds alone is offered as well.
     for typed, meant in (("endingOffset", "endingOffsets"), ("sourceIndx", "sourceIndex")):
-        assert str(refused(parse_read_options, {**READ, typed: "0"})).endswith(f"Did you mean '{meant}'?")
+        assert said(refused(parse_read_options, {**READ, typed: "0"})).endswith(f"Did you mean '{meant}'?")
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "PushDownPredicate"])
@@ -98,7 +99,7 @@ def test_an_option_that_only_a_batch_read_has_tells_that_it_is_one(name: str) ->
     value = {"endingOffsets": "latest", "endingTimestamp": "now"}.get(name, "true")
     assert isinstance(parse_read_options({**READ, name: value}), BatchReadOptions)
     # Not among the problems: it is right where it stands.
-    text = str(refused(parse_read_options, {**READ, name: value, "failOnDataLoss": "perhaps"}))
+    text = said(refused(parse_read_options, {**READ, name: value, "failOnDataLoss": "perhaps"}))
     assert text == "[OPTION_INVALID] Option 'failOnDataLoss' must be true or false; got 'perhaps'."
 
 
@@ -145,7 +146,7 @@ def test_an_option_in_the_wrong_place_is_refused(
 def test_unknown_client_properties_are_refused() -> None:
     error = refused(parse_batch_read_options, {**READ, "kafka.fetch.max.byte": "1"})
     assert error.condition == "OPTION_UNKNOWN"
-    assert str(error).endswith("Hint: Did you mean 'kafka.fetch.max.bytes'?")
+    assert said(error).endswith("Hint: Did you mean 'kafka.fetch.max.bytes'?")
 
 
 @pytest.mark.parametrize(
@@ -193,12 +194,12 @@ def test_keys_that_spark_adds_are_taken_for_its_own() -> None:
 
 def test_one_option_in_two_spellings_with_two_values_is_refused() -> None:
     error = refused(parse_batch_read_options, {**READ, "Subscribe": "u"})
-    assert str(error) == "[OPTION_CONFLICT] Option 'subscribe' is given twice with different values."
+    assert said(error) == "[OPTION_CONFLICT] Option 'subscribe' is given twice with different values."
     assert parse_batch_read_options({**READ, "Subscribe": "t"}) == parse_batch_read_options(READ)
 
 
 def test_an_option_without_a_value_is_refused() -> None:
-    assert str(refused(parse_batch_read_options, {**READ, "failOnDataLoss": None})) == (
+    assert said(refused(parse_batch_read_options, {**READ, "failOnDataLoss": None})) == (
         "[OPTION_INVALID] Option 'failOnDataLoss' has no value."
     )
 

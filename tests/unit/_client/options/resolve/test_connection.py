@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.raw_options import refused
+from kit.texts import said
 from pyspark_kafka._base.model import IsolationLevel
 from pyspark_kafka._client.options import (
     ConnectionOptions,
@@ -96,7 +97,7 @@ def test_malformed_bootstrap_servers_are_refused(text: str) -> None:
 
 
 def test_missing_servers_name_the_option_and_how_to_set_it() -> None:
-    assert str(refused(parse_batch_read_options, {"subscribe": "t"})) == (
+    assert said(refused(parse_batch_read_options, {"subscribe": "t"})) == (
         "[OPTION_MISSING] Option 'kafka.bootstrap.servers' must be set: it says where the Kafka brokers are. Hint: "
         'Set it: .option("kafka.bootstrap.servers", "host1:9092,host2:9092").'
     )

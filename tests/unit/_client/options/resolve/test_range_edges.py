@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._base.offsets import (
     AtTimestamp,
@@ -85,7 +86,7 @@ def test_the_clock_is_read_where_no_time_is_given() -> None:
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])
 def test_a_stream_has_no_end(name: str) -> None:
-    assert str(refused(parse_stream_read_options, **{name: "latest"})) == (
+    assert said(refused(parse_stream_read_options, **{name: "latest"})) == (
         f"[OPTION_NOT_APPLICABLE] Option '{name}' has no meaning in a streaming read; it is an option of batch read. "
         "Hint: A stream has no end. Remove it, or read a batch with spark.read."
     )
@@ -116,7 +117,7 @@ def test_malformed_times_by_partition_are_refused(text: str, reason: str) -> Non
 
 def test_a_time_before_1970_names_its_partition() -> None:
     error = refused(parse_batch_read_options, startingOffsetsByTimestamp='{"t":{"1":"100000 days ago"}}')
-    assert str(error) == "[OPTION_INVALID] Option 'startingOffsetsByTimestamp' must not be before 1970 for t-1."
+    assert said(error) == "[OPTION_INVALID] Option 'startingOffsetsByTimestamp' must not be before 1970 for t-1."
 
 
 def test_a_start_that_may_be_in_seconds_is_noted() -> None:
@@ -132,7 +133,7 @@ def test_a_start_that_may_be_in_seconds_is_noted() -> None:
 
 def test_times_must_cover_what_is_subscribed_to() -> None:
     error = refused(parse_stream_read_options, startingOffsetsByTimestamp='{"u":{"0":1}}')
-    assert str(error) == (
+    assert said(error) == (
         "[OPTION_CONFLICT] Option 'startingOffsetsByTimestamp' names u, not read here and leaves out t; it "
         "must cover what 'subscribe' selects. Hint: Use 'startingTimestamp' for one time for all partitions."
     )
@@ -147,7 +148,7 @@ def test_start_and_end_by_time_must_name_the_same_partitions() -> None:
         startingOffsetsByTimestamp='{"t":{"0":1}}',
         endingOffsetsByTimestamp='{"t":{"0":2,"1":2}}',
     )
-    assert str(error) == (
+    assert said(error) == (
         "[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET] Options 'startingOffsetsByTimestamp' and "
         "'endingOffsetsByTimestamp' must name the same partitions; 'startingOffsetsByTimestamp' names t-0, "
         "'endingOffsetsByTimestamp' names t-0, t-1."
@@ -160,7 +161,7 @@ def test_a_start_later_than_its_end_is_refused() -> None:
         startingOffsetsByTimestamp='{"t":{"0":1,"1":2000}}',
         endingOffsetsByTimestamp='{"t":{"0":1,"1":1999}}',
     )
-    assert str(error) == (
+    assert said(error) == (
         "[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] Option 'startingOffsetsByTimestamp' is "
         "1970-01-01T00:00:02.000Z for t-1, later than its 'endingOffsetsByTimestamp', 1970-01-01T00:00:01.999Z. Hint: "
         "A read ends before the first record at or after its end."

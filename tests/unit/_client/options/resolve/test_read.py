@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kit.raw_options import refused
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._base.offsets import Earliest, Latest, SpecificOffsets
 from pyspark_kafka._client.options import (
@@ -74,7 +75,7 @@ def test_the_three_strategies(raw: dict[str, str], subscription: Subscription, d
 
 
 def test_missing_strategy_names_the_three() -> None:
-    assert str(refused(parse_stream_read_options, SERVERS)) == (
+    assert said(refused(parse_stream_read_options, SERVERS)) == (
         "[OPTION_MISSING] One of the options 'subscribe', 'subscribePattern', 'assign' must be set: it says what to "
         'read. Hint: Set one: .option("subscribe", "my-topic").'
     )
@@ -82,7 +83,7 @@ def test_missing_strategy_names_the_three() -> None:
 
 def test_two_strategies_are_refused_once() -> None:
     error = refused(parse_stream_read_options, {**READ, "assign": '{"t":[0]}', "subscribepattern": "t"})
-    assert str(error) == (
+    assert said(error) == (
         "[OPTION_CONFLICT] Options 'subscribe', 'subscribePattern', 'assign' are given; only one of 'subscribe', "
         "'subscribePattern', 'assign' can be. Hint: Remove all but one."
     )
@@ -93,7 +94,7 @@ def test_a_trigger_delay_is_checked_whether_or_not_it_has_an_effect(given: dict[
     options = parse_stream_read_options({**READ, **given, "maxTriggerDelay": "5 minutes"})
     assert options.max_trigger_delay_ms == 300_000
     error = refused(parse_stream_read_options, {**READ, **given, "maxTriggerDelay": "5 moons"})
-    assert str(error) == (
+    assert said(error) == (
         "[OPTION_INVALID] Option 'maxTriggerDelay' must be a time span such as '15m', '90s' or '500ms'; got '5 moons'."
     )
 
@@ -101,7 +102,7 @@ def test_a_trigger_delay_is_checked_whether_or_not_it_has_an_effect(given: dict[
 @pytest.mark.parametrize("value", ["0", "-1", "1.0", "a", "", "9223372036854775808", "1_000", "٣"])
 def test_a_limit_with_which_a_stream_would_stand_still_is_refused(value: str) -> None:
     error = refused(parse_stream_read_options, {**READ, "maxOffsetsPerTrigger": value})
-    assert str(error) == (
+    assert said(error) == (
         "[OPTION_INVALID] Option 'maxOffsetsPerTrigger' must be a whole number of offsets from 1 to "
         f"9223372036854775807; got '{value}'."
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.options import parse_batch_read_options, parse_stream_read_options, parse_write_options
 from pyspark_kafka.errors import OptionError
 
@@ -30,7 +31,7 @@ def test_the_strategy_for_a_partition_without_a_record_of_the_time(strategy: str
 
 def test_another_strategy_is_refused_even_without_times() -> None:
     error = refused(parse_stream_read_options, startingOffsetsByTimestampStrategy="earliest")
-    assert str(error) == (
+    assert said(error) == (
         "[OPTION_INVALID] Option 'startingOffsetsByTimestampStrategy' must be one of error, latest; got 'earliest'."
     )
 
@@ -48,7 +49,7 @@ def test_partitions_that_share_tasks_and_more_tasks_than_partitions_do_not_go_to
         assert parse({**READ, "maxpartitionspertask": "50"}).max_partitions_per_task == 50
         assert parse({**READ, "maxPartitionsPerTask": "1", "minPartitions": "7"}).max_partitions_per_task == 1
         assert parse(READ).max_partitions_per_task == 1
-        assert str(refused(parse, maxPartitionsPerTask="2", minPartitions="7")) == (
+        assert said(refused(parse, maxPartitionsPerTask="2", minPartitions="7")) == (
             "[OPTION_CONFLICT] Option 'minPartitions' is 7 and asks for more tasks than topic-partitions, "
             "'maxPartitionsPerTask' is 2 and asks for fewer. Hint: Set one of the two."
         )
@@ -68,7 +69,7 @@ def test_the_least_offsets_of_a_batch_and_its_delay_reach_their_fields() -> None
 
 
 def test_a_least_number_above_the_greatest_is_refused() -> None:
-    assert str(refused(parse_stream_read_options, minOffsetsPerTrigger="20", maxOffsetsPerTrigger="15")) == (
+    assert said(refused(parse_stream_read_options, minOffsetsPerTrigger="20", maxOffsetsPerTrigger="15")) == (
         "[OPTION_CONFLICT] Option 'minOffsetsPerTrigger' is 20, more than the 15 of 'maxOffsetsPerTrigger'. Hint: "
         "Lower the first or raise the second."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.raw_options import KRB5, PLAIN, PLANTED, SASL, SCRAM, SECURED_READ, TLS, refused_read
+from kit.texts import said
 from pyspark_kafka._client.options import CertificateStore, KerberosLogin, ScramLogin, Secret, parse_batch_read_options
 
 
@@ -141,7 +142,7 @@ def test_kerberos_settings_that_do_not_fit_are_refused(settings: str, text: str)
 
 def test_a_missing_mechanism_is_named_by_the_login_module() -> None:
     raw = {name: value for name, value in SASL.items() if name != "kafka.sasl.mechanism"}
-    assert str(refused_read(raw)) == (
+    assert said(refused_read(raw)) == (
         "[OPTION_MISSING] Option 'kafka.sasl.mechanism' must be set with kafka.security.protocol 'SASL_SSL': Java's "
         "default is GSSAPI (Kerberos), but 'kafka.sasl.jaas.config' uses the login module of SCRAM-SHA-256 and "
         "SCRAM-SHA-512. Hint: Set it to the mechanism of the brokers' listener: SCRAM-SHA-256 or SCRAM-SHA-512."

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kit.raw_options import refused
+from kit.texts import said
 from pyspark_kafka._client.options import (
     ExactlyOnceOptions,
     ProducerOptions,
@@ -73,7 +74,7 @@ def test_buffer_smaller_than_batches_is_enlarged_with_a_note(given: str) -> None
 @pytest.mark.parametrize("acks", ["0", "1"])
 def test_fewer_acks_need_idempotence_to_be_off(acks: str) -> None:
     error = refused(parse_stream_write_options, {**SERVERS, "kafka.acks": acks})
-    assert str(error) == (
+    assert said(error) == (
         f"[OPTION_CONFLICT] Option 'kafka.acks' is {acks}, but idempotence needs all. Hint: Remove 'kafka.acks', or "
         "set 'kafka.enable.idempotence' to false and accept loss and duplicates."
     )

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.produce.pool import ProducerSettings
 from pyspark_kafka._client.options import ConnectionOptions, ProducerOptions, WriteOptions
@@ -333,7 +334,7 @@ def test_a_partition_that_does_not_exist_is_named_and_nothing_is_sent(producer: 
     writer.write(rows_of(value=[b"a", b"b"], partition=pa.array([0, wrong], pa.int32())))
     with pytest.raises(RecordError) as caught:
         writer.commit()
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         f"[PARTITION_OUT_OF_RANGE] Writing to topic 't': row 1 is for partition {wrong}, but the topic has 2 "
         "partitions, counted from 0. The row was not sent. "
         "Hint: Correct column 'partition', leave it out, or add partitions to the topic."
@@ -359,7 +360,7 @@ def test_a_null_topic_is_an_error_and_none_of_the_rows_is_sent(producer: FakePro
     writer.write(rows_of(topic=pa.array(["a", None, None]), value=[b"0", b"1", b"2"]))
     with pytest.raises(RecordError) as caught:
         writer.commit()
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[KAFKA_NULL_TOPIC_IN_DATA] 2 of 3 rows have null in column 'topic', and the option 'topic' is not set. None "
         "of these rows was sent; earlier rows of the task may have been. Hint: Set the option 'topic' for all rows, or "
         "fill or filter the nulls."

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
 from pyspark_kafka._connector.sink.columns import SinkColumns
 from pyspark_kafka._connector.sink.driver.at_least_once import (
@@ -140,7 +141,7 @@ def test_identity_headers_are_not_added_without_the_option() -> None:
 def test_a_task_that_does_not_know_its_query_is_refused(factory: KafkaDataWriterFactory) -> None:
     with pytest.raises(OptionError) as caught:
         factory.of_query(None).createWriter(0, 1, 2)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[QUERY_ID_UNKNOWN] Option 'identityHeaders' is set, but Spark does not tell the task its query and "
         "micro-batch (the local properties sql.streaming.queryId and streaming.sql.batchId). Nothing of this task was "
         "written. Hint: Set option 'identityHeaders' to false, and put an id into the rows instead."

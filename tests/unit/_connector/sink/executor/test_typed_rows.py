@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._connector.sink.columns import SinkColumns
 from pyspark_kafka._connector.sink.executor import typed_rows
 from pyspark_kafka._connector.sink.executor.typed_rows import TypedRows
@@ -79,7 +80,7 @@ def test_a_row_that_does_not_fit_is_counted_in_its_task(monkeypatch: pytest.Monk
     assert len(typed.encode(good)) > 1
     with pytest.raises(RecordError) as caught:
         typed.encode(rows(value=([{"a": 1}] * 8 + [{"a": None}, {"a": 1}], VALUE)))
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[VALUE_NOT_ENCODABLE] Row 28 of the task, counted from 0, cannot be written: column 'value', field 'a': it is "
         "null, and the schema has no null there. Nothing of its Arrow batch was sent; earlier rows of the task may "
         "have been. Hint: Correct the column, or use a schema that has a place for such values."

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kit.fixtures.offsets import ScriptedOffsets
+from kit.texts import said
 from pyspark_kafka._base.model import OffsetRange, TopicPartition
 from pyspark_kafka._base.offsets import AtTimestamp, Earliest, Latest, RangeEdge, SpecificOffsets, SpecificTimestamps
 from pyspark_kafka._client.options import BatchReadOptions, ConnectionOptions, Subscription
@@ -146,7 +147,7 @@ def test_a_start_behind_its_end_names_every_such_range(offsets: ScriptedOffsets)
     offsets.logs = {A: (0, 10), B: (0, 20)}
     with pytest.raises(OptionError) as caught:
         planned(starting=SpecificOffsets({A: 7, B: 30}), ending=SpecificOffsets({A: 6, B: 20}))
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The start is after the end of t-0 [7, 6), t-1 [30, 20). "
         "Nothing was read. Hint: Check the starting and ending options, and whether the topic was recreated."
     )
@@ -156,7 +157,7 @@ def test_an_end_behind_the_log_is_data_loss_before_any_task_waits_for_it(offsets
     offsets.logs = {A: (0, 10)}
     with pytest.raises(DataLossError) as caught:
         planned(ending=SpecificOffsets({A: 25}))
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Offsets [10, 25) of t-0 [0, 25) cannot be read: the log of t-0 "
         "ends at 10; 15 offsets are missing. Nothing was read. Hint: Check 'endingOffsets', or set "
         "failOnDataLoss to false to read the rest."

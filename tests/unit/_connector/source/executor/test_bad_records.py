@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kit.fakes.clock import Clock
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._connector.source.executor.bad_records import BadRecord, BadRecords
 from pyspark_kafka._typed.codecs.values import Reason
@@ -29,7 +30,7 @@ def test_the_ratio_is_judged_from_a_hundred_records_on() -> None:
     take(records, 99, bad(*range(50)))
     with pytest.raises(RecordError) as caught:
         take(records, 1, bad(0, reason="TYPE_MISMATCH"), start=99)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[TOO_MANY_BAD_RECORDS] 51 of 100 records that this task has read are bad, a ratio of 0.51; option "
         "'maxCorruptRatio' allows 0.1. The most frequent reason is DECODE_FAILED, 50 times. The first: "
         + ", ".join(

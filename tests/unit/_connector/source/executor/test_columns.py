@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from kit.record_batches import batch, plain_batch, record
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._connector.source.executor.columns import (
     SOURCE_SCHEMA,
@@ -53,7 +54,7 @@ def test_any_subset_in_any_order_is_accepted(asked: list[tuple[str, pa.DataType]
 def test_every_column_that_does_not_fit_is_named(asked: list[tuple[str, pa.DataType]], problem: str) -> None:
     with pytest.raises(SchemaError) as caught:
         check_asked_columns(pa.schema(asked), source_schema(include_headers=False))
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         f"[SCHEMA_MISMATCH.SOURCE] The schema given to the reader does not fit: {problem}. The source has the columns "
         f"{WITHOUT_HEADERS}. Hint: Name a subset of these columns with their own types, in any order, or set no schema."
     )

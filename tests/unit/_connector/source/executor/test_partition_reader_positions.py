@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from kit.record_batches import plain_batch
+from kit.texts import said
 from pyspark_kafka._base.model import OffsetRange, TopicPartition
 from pyspark_kafka._client.client.fetch.cursor import FetchedRecords
 from pyspark_kafka._client.client.fetch.errors import OffsetOutOfRangeError
@@ -164,7 +165,7 @@ def test_a_strict_reader_names_what_is_lost_after_giving_what_was_not(log: Log) 
     with pytest.raises(DataLossError) as caught:
         drain(reader_of(2, 40, fail_on_data_loss=True), found)
     assert found == [*range(2, 10)]
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Offsets [10, 17) of t-0 [2, 40) cannot be read: the log of t-0 "
         "is now [17, 50). Retention may have removed the records, or the topic was recreated. Records of the range "
         "before 10 were emitted; 7 offsets are lost. Hint: Accept this loss once: move a streaming query to offsets "

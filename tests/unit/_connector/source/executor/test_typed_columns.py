@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kit.record_batches import batch, record
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._connector.source.executor.assembler import Assemblers
 from pyspark_kafka._connector.source.executor.columns import BatchAssembler, source_schema
@@ -281,7 +282,7 @@ def test_an_outage_of_the_registry_names_the_offsets_and_is_no_bad_record() -> N
     batches = TypedBatches(schema_of(FRAMED), replace(FRAMED, mode="DROPMALFORMED"), {"value": FakeDecoder(error)})  # type: ignore[dict-item]
     with pytest.raises(RegistryError) as caught:
         read_with(batches, values(b"a", b"b"))
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[REGISTRY_UNREACHABLE] Reading the values of orders-3, offsets 40 to 41: The registry did not answer. "
         "Hint: Wait."
     )

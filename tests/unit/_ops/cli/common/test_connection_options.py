@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.options import ConnectionOptions, PlainLogin, Secret
 from pyspark_kafka._ops.cli.common.arguments import settings_of
 from pyspark_kafka._ops.cli.common.connection_options import parse_properties
@@ -108,7 +109,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     file = tmp_path / "none.properties"
     with pytest.raises(OptionError) as caught:
         resolve("host:9092", file)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         f"[CONFIG_UNREADABLE] The file of --config, {file}, cannot be read: No such file or directory."
         " Hint: Pass the path of a client.properties file that you may read."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pyspark_kafka
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._ops.operations.lag.api import lag, only_topics
 from pyspark_kafka._ops.operations.lag.positions import LagPositions
@@ -33,7 +34,7 @@ def test_topics_narrow_the_positions() -> None:
 def test_topics_without_positions_are_refused_with_those_that_have_some() -> None:
     with pytest.raises(OptionError) as caught:
         only_topics(LagPositions("consumer group 'g'", {A: 1}), ["x"])
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[NO_POSITIONS] There are no positions of consumer group 'g' in x: it does not exist, or has read nothing yet. "
         "Nothing was measured. Hint: Name topics that it reads: a."
     )

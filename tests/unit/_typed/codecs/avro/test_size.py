@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._typed.codecs import bounds
 from pyspark_kafka._typed.codecs.avro import columns
 from pyspark_kafka._typed.codecs.avro.decoding import AvroDecoder
@@ -176,7 +177,7 @@ def test_records_that_hold_themselves_twice_are_refused_before_they_are_built(mo
     monkeypatch.setattr(columns, "_simple", lambda *_: pytest.fail("a column is built"))
     with pytest.raises(SchemaError) as caught:
         AvroDecoder(node, recursive_field_max_depth=20)
-    assert str(caught.value) == (
+    assert said(caught.value) == (
         "[SCHEMA_INVALID] The Avro schema cannot be used: with recursiveFieldMaxDepth 20 it has more than 20000 parts "
         "as columns. Hint: Set option 'recursiveFieldMaxDepth' to a smaller number, or name the fields to read with "
         ".schema()."

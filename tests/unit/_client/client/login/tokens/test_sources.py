@@ -13,6 +13,7 @@ from typing import Any
 import jwt
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.client.login.tokens.claims import parse_claims
 from pyspark_kafka._client.client.login.tokens.sources import fetch_token
 from pyspark_kafka._client.client.login.tokens.token import Token
@@ -84,7 +85,7 @@ def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
 def test_an_expired_token_says_both_times(tmp_path: Path) -> None:
     file = tmp_path / "t.jwt"
     file.write_text(signed(exp=NOW - 1, iat=NOW - 601))
-    assert str(refused(TokenFile(str(file)))) == (
+    assert said(refused(TokenFile(str(file)))) == (
         f"[TOKEN_INVALID] The token of the file '{file}' expired at 2027-01-15 07:59:59 UTC, was issued at 2027-01-15 "
         "07:49:59 UTC; the clock of this machine says 2027-01-15 08:00:00 UTC. It was not sent to a broker. Hint: Get "
         "a new token. Compare the clock of this machine with the clock of the OAuth server (NTP)."
