@@ -16,6 +16,9 @@ Other public modules: `continuous` (queries without micro-batches), `metrics` (h
 `delegation_tokens` (logins without passwords), `connector` and `toolkit` (sources and sinks of your own), `testing` (a
 real Kafka for tests and notebooks), `errors`.
 
+Pages: <https://pyspark-kafka.github.io/pyspark-kafka/>; options: <https://pyspark-kafka.github.io/pyspark-kafka/options/>;
+errors: <https://pyspark-kafka.github.io/pyspark-kafka/errors/>.
+
 Each name is loaded when it is first used, so that the parts that need no Spark work without it.
 """
 

@@ -7,7 +7,8 @@
 
 `options` are the options of a connection, `kafka.…`, with the credentials of the token's owner: they stay on the
 driver. `keep` renews a token before it expires, and replaces it before it can be renewed no more; `from_spark` returns
-the token that Spark's own provider has obtained. See docs/delegation-tokens.md. Runs on: driver.
+the token that Spark's own provider has obtained. Runs on: driver.
+See <https://pyspark-kafka.github.io/pyspark-kafka/delegation-tokens/>.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 From then on every micro-batch of a query that reads with this package writes a line to the log `pyspark_kafka.metrics`,
 and `latest` and `snapshot` return the newest metrics. `prometheus` and `opentelemetry` export them. `live` draws the
 metrics of one query in a notebook, `lag` measures the current lag of all queries at the brokers. See
-docs/monitoring.md.
+<https://pyspark-kafka.github.io/pyspark-kafka/monitoring/>.
 """
 
 from __future__ import annotations

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import pydoc
 import re
 from pathlib import Path
 
+import pyspark_kafka
 from kit.pointers import (
     REPO,
     ROOTS,
@@ -25,7 +27,9 @@ from kit.pointers import (
 )
 from kit.source_tree import places, python_files
 from pyspark_kafka._client.options import OPTIONS
+from pyspark_kafka._connector.spark.data_source import KafkaDataSource
 from pyspark_kafka._ops.reference.conditions import read_entries
+from pyspark_kafka.version import DOCUMENTATION
 
 PAGES = [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").rglob("*.md"))]
 # Pages about the code, which point to symbols; the rules of the protocol are held by test_rules_have_tests.
@@ -203,3 +207,16 @@ def test_addresses_of_options_and_conditions_are_anchors_of_their_pages() -> Non
         addresses = {entry.address.partition("#")[2] for entry in entries}
         assert addresses
         assert addresses <= anchors(REPO / "docs" / f"{page}.md")
+
+
+def test_addresses_in_the_code_are_pages() -> None:
+    address = re.compile(rf"(?:{{DOCUMENTATION}}|{re.escape(DOCUMENTATION)})([\w-]+(?:/[\w-]+)*)/")
+    sources = (REPO / "src").rglob("*.py")
+    named = {(name(path), page) for path in sources for page in address.findall(path.read_text())}
+    assert {page for _, page in named} >= {"options", "errors", "custom-sinks", "rights"}
+    assert [(path, page) for path, page in named if not (REPO / "docs" / f"{page}.md").is_file()] == []
+
+
+def test_help_of_the_package_and_of_the_source_names_the_address_of_the_options() -> None:
+    for helped in (pyspark_kafka, KafkaDataSource):
+        assert f"{DOCUMENTATION}options/" in pydoc.render_doc(helped)

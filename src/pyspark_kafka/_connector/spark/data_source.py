@@ -31,7 +31,7 @@ class KafkaDataSource(TableDataSource):
     read.option("subscribe", "events").load().show()
     ```
 
-    docs/options.md has all options.
+    All options: <https://pyspark-kafka.github.io/pyspark-kafka/options/>.
 
     Runs on: driver. `schema` at `load()`; `reader` and `writer` when a batch query is planned; `streamReader` when a
     streaming query starts; `streamWriter` once per micro-batch.

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class KafkaTable(SupportsRead, SupportsWrite):
     """The topics of a cluster: batch, micro-batch and continuous source, batch and streaming sink.
 
-    The options say which topics; docs/options.md has all of them. The modules of a read or of a write are imported when
-    one is built: an engine may use a process for each step, as PySpark does.
+    The options say which topics: <https://pyspark-kafka.github.io/pyspark-kafka/options/>. The modules of a read or of
+    a write are imported when one is built: an engine may use a process for each step, as PySpark does.
 
     Runs on: driver; plain, pickles; no method opens a connection to a broker.
 

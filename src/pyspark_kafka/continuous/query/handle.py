@@ -64,7 +64,7 @@ class ContinuousQuery:
         """Return the newest committed epoch; None before the first.
 
         It has the members of Spark's own reports, and `latencyMs`, `commitLatencyMs`, `latencySince`, `epochIntervalMs`
-        and `epochIntervalReason`; see docs/monitoring.md.
+        and `epochIntervalReason`; see <https://pyspark-kafka.github.io/pyspark-kafka/monitoring/>.
         """
         return self._progress.last
 

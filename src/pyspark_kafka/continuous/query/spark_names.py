@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
+from pyspark_kafka.version import DOCUMENTATION
+
 
 class SparkNames:
     """A class whose errors about missing attributes have a hint, for the names of Spark's class."""
@@ -26,7 +28,7 @@ class SparkNames:
 
 
 _OWN_FUNCTION = "Use mapInArrow or mapBatches, with a function of Arrow batches."
-_OWN_TABLE = 'Use format() with "pyspark_kafka" or a table of your own; see docs/custom-sinks.md.'
+_OWN_TABLE = f'Use format() with "pyspark_kafka" or a table of your own (see {DOCUMENTATION}custom-sinks/).'
 _MICRO_BATCHES = "Use spark.readStream for a query of micro-batches."
 
 READER_HINTS = {
@@ -35,7 +37,7 @@ READER_HINTS = {
     "name": "Leave it out: a continuous query has one source.",
     **dict.fromkeys(
         ("changes", "csv", "json", "orc", "parquet", "text", "xml"),
-        'Use format() with "pyspark_kafka" or a table of your own; see docs/custom-sources.md.',
+        f'Use format() with "pyspark_kafka" or a table of your own (see {DOCUMENTATION}custom-sources/).',
     ),
 }
 FRAME_HINTS = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import AccessError, listed
+from pyspark_kafka.version import DOCUMENTATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -117,7 +118,8 @@ class SubscriptionListing:
         if not names and not self._has_warned:
             _LOG.warning(
                 "Option 'subscribePattern' matches no topic that this user may describe: brokers leave out the others "
-                "silently. To read a topic, the user needs READ on it (docs/rights.md)."
+                "silently. To read a topic, the user needs READ on it: %s",
+                f"{DOCUMENTATION}rights/",
             )
         self._has_warned = not names
 

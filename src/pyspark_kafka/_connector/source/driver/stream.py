@@ -84,7 +84,7 @@ class KafkaStream:
         """Build the stream from the options of `spark.readStream.format("pyspark_kafka")`, with all their columns.
 
         Args:
-            options: see `docs/options.md`.
+            options: see <https://pyspark-kafka.github.io/pyspark-kafka/options/>.
             more: further arguments of the class.
 
         Raises:
