@@ -39,9 +39,6 @@ command with JSON has `--json`.
 
 `pyspark-kafka --install-completion` sets up bash, zsh and fish, and `--show-completion` prints what it would write. The Tab key then completes
 commands, options, the names for `pyspark-kafka options`, and the conditions for `pyspark-kafka errors`.
-
-| Command | What it does | Connection | JSON | Exit status 1 |
-| --- | --- | --- | --- | --- |
 """
 _TAIL = """
 Other administration, such as the configuration and deletion of topics, is done by Kafka's own tools, or by
@@ -74,7 +71,7 @@ its normal status; `tail` and `lag --watch` end with status 0.
 | Status | Meaning |
 | --- | --- |
 | 0 | The command did its work, and found no problem. |
-| 1 | The command found a problem: see the last column of the table of commands. |
+| 1 | The command found a problem: see its entry. |
 | 2 | The arguments are wrong, or the command could not start its work. Standard error has the reason, and the option to change. |
 | 3 | The result is incomplete, because brokers did not respond, or a right is missing. Standard error lists the missing part. |
 | 4 | No broker is reachable, or no broker responded in time. Standard error explains it; the same command may succeed later. |
@@ -94,14 +91,16 @@ def commands(group: Any = None, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def page() -> str:
-    """Return the page."""
-    rows = []
+    """Return the page, with an entry for each command."""
+    entries = []
     for name, command in commands():
         opts = {opt for parameter in command.params for opt in parameter.opts}
-        does = " ".join(command.help.split("\n\n")[0].split()).replace("|", "\\|")
-        marks = ["yes" if opt in opts else "" for opt in ("--bootstrap-servers", "--json")]
-        rows.append(f"| `{name}` | {does} | {marks[0]} | {marks[1]} | {FINDINGS.get(name, '')} |\n")
-    return f"{_HEAD}{''.join(rows)}{_TAIL}"
+        takes = [word for opt, word in (("--bootstrap-servers", "connection"), ("--json", "JSON")) if opt in opts]
+        found = [f"exit status 1: {FINDINGS[name]}"] if name in FINDINGS else []
+        does = " ".join(command.help.split("\n\n")[0].split())
+        facts = " · ".join(takes + found)
+        entries.append(f"\n### `{name}`\n\n{does}\n" + (f"\n{facts}\n" if facts else ""))
+    return f"{_HEAD}{''.join(entries)}{_TAIL}"
 
 
 if __name__ == "__main__":
