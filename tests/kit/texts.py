@@ -13,9 +13,9 @@ def said(error: object) -> str:
     """Return the text of an error without its end, which must be the address of its condition's entry.
 
     Args:
-        error: the error, or its text.
+        error: the error, or its text; ends of lines may follow it.
     """
-    text = str(error)
+    text = str(error).rstrip("\n")
     found = re.fullmatch(r"(\[([A-Z0-9_.]+)\] .*) See (\S+)", text, re.DOTALL)
     assert found is not None, text
     assert found[3] == entry_address("errors", found[2])

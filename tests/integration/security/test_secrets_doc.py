@@ -9,6 +9,7 @@ import pytest
 
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
+from kit.texts import said
 from pyspark_kafka.testing import EmbeddedKafka, Listener
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
@@ -35,14 +36,14 @@ def test_example_runs_where_the_variable_is_set_and_says_where_it_is_not(tmp_pat
         produce(kafka.bootstrap_servers, "orders", [Record(b"k", b"v")] * 3)
         own = example.replace("localhost:9092", kafka.address("SASL_PLAINTEXT"))
         password: dict[str, str | None] = {"KAFKA_PASSWORD": "correct-horse"}
-        said, log = run_logging_program(SESSION + own, place=tmp_path, environment=password)
-        assert said == "3 records\n"
+        shown, log = run_logging_program(SESSION + own, place=tmp_path, environment=password)
+        assert shown == "3 records\n"
         assert "correct-horse" not in log
         absent: dict[str, str | None] = {"KAFKA_PASSWORD": None}
         program = f"EXAMPLE = {own!r}\n{SESSION}{WITHOUT}"
-        said = run_logging_program(program, place=tmp_path, environment=absent)[0]
-    (error,) = re.findall(r"\[SECRET_UNAVAILABLE\].*", said)[:1]
+        shown = run_logging_program(program, place=tmp_path, environment=absent)[0]
+    (error,) = re.findall(r"\[SECRET_UNAVAILABLE\].*", shown)[:1]
     assert "'env:KAFKA_PASSWORD' of option 'kafka.sasl.jaas.config' is not available on the driver (" in error
-    assert error.endswith(
+    assert said(error).endswith(
         "Set KAFKA_PASSWORD where the driver is started, and spark.executorEnv.KAFKA_PASSWORD for executors."
     )

@@ -28,6 +28,7 @@ from pyspark_kafka.continuous.epochs.messages import Failed, Go, Message, Starte
 from pyspark_kafka.continuous.task.run_task import TaskPlan, run_task
 from pyspark_kafka.continuous.task.stages import MapBatches, Stages
 from pyspark_kafka.errors import CheckpointError, ConnectorError, ContinuousQueryError
+from pyspark_kafka.version import entry_address
 
 _SECONDS = 20
 _SCHEMA = pa.schema([pa.field("n", pa.int64())])
@@ -124,6 +125,9 @@ def driver_and_plan(
     return connections, plan
 
 
+_ENTRY = entry_address("errors", "CHECKPOINT_IO")
+
+
 @pytest.mark.parametrize(
     ("function", "readers", "summary"),
     [
@@ -133,7 +137,7 @@ def driver_and_plan(
             finds_no_room,
             Readers(),
             (
-                "pyspark_kafka.errors.CheckpointError: [CHECKPOINT_IO] no room Hint: Free space.",
+                f"{CheckpointError.__module__}.CheckpointError: [CHECKPOINT_IO] no room Hint: Free space. See {_ENTRY}",
                 (CheckpointError, "CHECKPOINT_IO", True),
             ),
         ),

@@ -18,6 +18,7 @@ from typer.testing import Result
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator, describing, listing
 from kit.programs.cli import invoke
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.transactions.inspection import TransactionDescription, TransactionState
 from pyspark_kafka._client.client.transactions.open_transaction import OpenTransaction
@@ -91,9 +92,9 @@ def test_an_abort_whose_end_is_not_heard_of_says_that_it_may_be_under_way(
     cluster.script(DescribeTransactionsRequest, describing({"a": "Ongoing"}))
     done = run(cluster, "abort", "a", "--yes")
     assert done.exit_code == 4
-    assert done.stderr == (
+    assert said(done.stderr) == (
         "[DEADLINE_EXCEEDED] The abort may be decided already and take effect soon; `pyspark-kafka transactions "
-        "list` shows it: Taking over 'a' did not finish.\n"
+        "list` shows it: Taking over 'a' did not finish."
     )
 
 

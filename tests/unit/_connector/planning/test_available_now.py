@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._connector.planning import check_available_now
 from pyspark_kafka.errors import PlanningError
@@ -74,7 +75,7 @@ def test_a_batch_that_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(PlanningError) as caught:
         check_available_now(end, snapshot, latest)
-    assert str(caught.value) == text + HINT
+    assert said(caught.value) == text + HINT
     assert caught.value.retriable
 
 

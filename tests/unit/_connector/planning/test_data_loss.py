@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._connector.planning import (
     DataLoss,
@@ -81,7 +82,7 @@ BACK = "the topic may have been recreated, or the start offset of the first batc
     ids=lambda value: value.kind.value if isinstance(value, DataLoss) else "text",
 )
 def test_each_kind_of_data_loss_has_its_text(finding: DataLoss, text: str) -> None:
-    assert str(data_loss_error([finding])) == text
+    assert said(data_loss_error([finding])) == text
 
 
 def test_every_kind_has_a_sentence_of_its_own() -> None:
@@ -103,7 +104,7 @@ def test_several_kinds_are_all_named() -> None:
 
 
 def test_cause_is_named_once_for_all_partitions() -> None:
-    text = str(data_loss_error([DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, tp, 9, 1) for tp in P]))
+    text = said(data_loss_error([DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, tp, 9, 1) for tp in P]))
     assert text.count(BACK) == 1
     assert len(text) < 2_500
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka.__main__ import main
 from pyspark_kafka.version import install_command
 
@@ -22,9 +23,9 @@ def test_program_without_its_packages_ends_with_the_command_that_installs_them(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == (
+    assert said(capsys.readouterr().err) == (
         f"[CLI_PACKAGE_MISSING] The program pyspark-kafka needs the package '{missing}', which is not installed. "
-        f"Nothing was done. Hint: Run {install_command('cli')}.\n"
+        f"Nothing was done. Hint: Run {install_command('cli')}."
     )
 
 

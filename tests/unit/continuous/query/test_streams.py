@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQueryManager
 
+from kit.texts import said
 from pyspark_kafka import continuous
 from pyspark_kafka._connector.spark.local_bus import LocalListenerBus
 from pyspark_kafka.continuous.query.streams import ContinuousQueryManager
@@ -125,8 +126,6 @@ def test_listeners_get_pysparks_own_events() -> None:
     assert (started.name, started.jobTags) == ("orders", set())
     assert started.timestamp.endswith("Z")
     assert progress.progress is report
-    assert [(each.exception, each.errorClassOnException) for each in ended] == [
-        (None, None),
-        ("[CONTINUOUS_RUN_FAILED] boom Hint: Look.", "CONTINUOUS_RUN_FAILED"),
-        ("odd", None),
-    ]
+    stopped, failed, odd = [(each.exception, each.errorClassOnException) for each in ended]
+    assert (stopped, odd) == ((None, None), ("odd", None))
+    assert (said(failed[0]), failed[1]) == ("[CONTINUOUS_RUN_FAILED] boom Hint: Look.", "CONTINUOUS_RUN_FAILED")

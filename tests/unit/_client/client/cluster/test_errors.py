@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.client.cluster.errors import explain_unreachable
 from pyspark_kafka._client.client.cluster.metadata import BrokerNode
 from pyspark_kafka._client.options import ConnectionOptions
@@ -18,7 +19,7 @@ def failure(condition: str = "CONNECTION_FAILED") -> TransportError:
 
 
 def text_for(host: str, condition: str = "CONNECTION_FAILED", found_at: tuple[str, int] | None = BOOTSTRAP) -> str:
-    return str(explain_unreachable(OPTIONS, BrokerNode(3, host, 9092), failure(condition), found_at))
+    return said(explain_unreachable(OPTIONS, BrokerNode(3, host, 9092), failure(condition), found_at))
 
 
 def test_error_names_the_advertised_address_the_one_that_worked_and_the_setting() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.client.login.errors import credentials_refused, exchange_failed, handshake_refused
 from pyspark_kafka._client.client.login.plain import PlainMechanism
 from pyspark_kafka._client.options import PlainLogin, Secret
@@ -13,7 +14,7 @@ WHERE = "SASL authentication (PLAIN) at b:1"
 
 
 def handshake(offered: list[str], code: int = 33, mechanism: str = "PLAIN") -> str:
-    return str(handshake_refused(code, WHERE, mechanism, offered, broker="b:1"))
+    return said(handshake_refused(code, WHERE, mechanism, offered, broker="b:1"))
 
 
 def test_another_mechanism_is_named_with_its_login_module() -> None:

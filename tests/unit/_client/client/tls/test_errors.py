@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 import pytest
 
+from kit.texts import said
 from pyspark_kafka._client.client.tls.errors import certificate_rejected, handshake_failed
 from pyspark_kafka._client.options import ConnectionOptions, PlainLogin, Secret
 
@@ -44,11 +45,11 @@ def test_plaintext_listener_is_told_with_the_protocol_that_fits_the_login() -> N
     assert (
         "Hint: Name the port of the listener with TLS in kafka.bootstrap.servers. Without TLS all records can" in text
     )
-    assert text.endswith("this listener is meant, set kafka.security.protocol to PLAINTEXT (now 'SSL').")
+    assert said(text).endswith("this listener is meant, set kafka.security.protocol to PLAINTEXT (now 'SSL').")
     sasl = ConnectionOptions((("b", 9093),), security_protocol="SASL_SSL", login=PlainLogin("alice", Secret("Pl4nted")))
     text = failed("WRONG_VERSION_NUMBER", sasl)
     assert "Without TLS the password and all records can be read and changed on the way; only if whoever runs" in text
-    assert text.endswith("set kafka.security.protocol to SASL_PLAINTEXT (now 'SASL_SSL').")
+    assert said(text).endswith("set kafka.security.protocol to SASL_PLAINTEXT (now 'SASL_SSL').")
 
 
 def test_wrong_name_is_not_answered_with_the_end_of_the_name_check() -> None:
