@@ -1,8 +1,9 @@
 """Build the site of the documentation into build/site/html, from docs/ and the pages of the root.
 
 The pages are written for the repository. Here links to pages that the site has become links within it, links to other
-files become links to the repository, and pages of the public names are made from their docstrings. `llms.txt` lists all
-pages. A link or an anchor that leads nowhere fails the build. The settings are in zensical.toml.
+files become links to the repository, and pages of the public names are made from their docstrings. The search has the
+pages for users, and shows an entry first if its name was typed. `llms.txt` lists all pages. A link or an anchor that
+leads nowhere fails the build. The settings are in zensical.toml.
 
 usage: build_site.py [VERSION]     VERSION: its name among others, from which readers choose; see site_versions.py
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import json
 import re
 import shutil
 import subprocess
@@ -46,6 +48,8 @@ ROOT_PAGES = (
 RENAMED = {"README.md": "first-steps.md"}
 MERMAID, MERMAID_SHA256 = "12.3.0", "be0684e8d20bfc874df12c0f04927a5c482f57f2200eec54cca52a4583fd4040"
 # Public modules with names, and what they are for. The list of public modules: tests/repo/test_public_names.py.
+# The part of the navigation that the search leaves out: who changes the code has the repository.
+NOT_SEARCHED = "Contribute"
 MODULES = {
     "pyspark_kafka": "Programs",
     "pyspark_kafka.metrics": "Figures of queries",
@@ -109,6 +113,7 @@ def site_pages() -> dict[str, str]:
 def docs_pages() -> list[Path]:
     """Return the pages below docs/."""
     return sorted((ROOT / "docs").rglob("*.md"))
+    arrange_search(html)
 
 
 def linked(source: str, text: str, pages: dict[str, str], repository: str) -> str:
@@ -224,3 +229,13 @@ def llms_text(project: dict[str, Any], nav: list[Any], docs: Path) -> str:
 
 if __name__ == "__main__":
     main()
+def arrange_search(html: Path) -> None:
+    """Take the pages for contributors out of the index of the search, and let the search show an exact name first."""
+    file = html / "search.json"
+    index = json.loads(file.read_text())
+    index["items"] = [item for item in index["items"] if item["path"][:1] != [NOT_SEARCHED]]
+    file.write_text(json.dumps(index))
+    (worker,) = (html / "assets" / "javascripts" / "workers").glob("search.*.js")
+    worker.write_text(worker.read_text() + (ROOT / "tools" / "search.js").read_text())
+
+

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import json
 import re
 import subprocess
 import sys
@@ -11,10 +12,15 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote_plus
 
 import pytest
 
+import command_line
 from kit.browser import find_browser
+from pyspark_kafka._client.options.catalogue import OPTIONS
+from pyspark_kafka._ops.reference.conditions import read_entries
+from pyspark_kafka.version import DOCUMENTATION, __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,15 +110,43 @@ def test_page_loads_from_the_site_alone_and_passes_accessibility_rules(page: Pag
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in results["violations"]] == []
 
 
-def test_search_finds_an_option(page: Page, address: str) -> None:
+def named_entries() -> list[tuple[str, str]]:
+    """Return 20 options, 20 conditions and 20 commands, each with the address of its entry on the site."""
+    kinds = [
+        [(option.name, option.address.removeprefix(DOCUMENTATION)) for option in OPTIONS],
+        [(entry.condition, entry.address.removeprefix(DOCUMENTATION)) for entry in read_entries()],
+        [(name, f"command-line/#{name.replace(' ', '-')}") for name, _ in command_line.commands()],
+    ]
+    return [each for kind in kinds for each in kind[:: len(kind) // 20][:20]]
+
+
+def test_search_shows_the_entry_of_a_name_first(page: Page, address: str) -> None:
+    from playwright.sync_api import expect  # noqa: PLC0415 - as for the browser
+
     page.goto(address, wait_until="networkidle")
-
     page.keyboard.press("/")
-    page.keyboard.type("minPartitions", delay=20)
-    page.locator("a[role=option][href*='/options/']").first.click(timeout=60_000)
+    first = page.locator("a[role=option]").first
+    names = named_entries()
+    assert len(names) == 60
 
-    page.wait_for_url("**/options/**")
-    assert page.get_by_role("cell", name="minPartitions", exact=True).is_visible()
+    for name, place in names:
+        page.locator("input:focus").fill(name)
+        # The theme adds what was asked for.
+        expected = address + place.replace("#", f"?h={quote_plus(name)}#")
+        expect(first).to_have_attribute("href", expected, timeout=60_000)
+
+    first.click()
+    page.wait_for_url(f"**/{place.partition('#')[0]}**")
+    assert page.locator("h3", has_text=name).first.is_visible()
+
+
+def test_search_has_the_pages_for_users_alone() -> None:
+    searched = {item["location"].partition("#")[0] for item in json.loads((HTML / "search.json").read_text())["items"]}
+    _, _, contributors = (HTML / "llms.txt").read_text().partition("\n## Contribute\n")
+    pages = {link.partition("/pyspark-kafka/")[2] for link in re.findall(r"\]\((.*)\)", contributors)}
+    assert {"house-style/", "CONTRIBUTING/", "decisions/codec/", "internals/soak/"} <= pages
+    assert searched & pages == set()
+    assert {"", "options/", "errors/", "operations/", "guides/bad-record/", "api/pyspark_kafka/"} <= searched
 
 
 def test_program_of_the_entry_page_can_be_copied(page: Page, address: str) -> None:
