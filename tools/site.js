@@ -1,4 +1,5 @@
-// What the theme leaves to do: diagrams from this host, and names and focus for readers without a mouse or a screen.
+// What the theme leaves to do: diagrams from this host, names in one piece, labels and focus for readers without a mouse
+// or a screen.
 const here = document.currentScript.src;
 let named = 0;
 
@@ -15,6 +16,16 @@ function drawDiagrams() {
   document.head.append(script);
 }
 
+// A name that is longer than a line may end one only between its words: site.css.
+function markNames() {
+  document.querySelectorAll(".md-content :not(pre) > code").forEach((code) => {
+    const name = code.textContent;
+    if (code.childElementCount || !/^[\w.-]+$/.test(name)) return;
+    code.classList.add("name");
+    code.innerHTML = name.replace(/[._](?=\w)/g, "$&<wbr>");
+  });
+}
+
 // The theme makes the buttons of code blocks, and the frames of wide tables, after the page has loaded.
 function markRegions() {
   document.querySelectorAll(".md-typeset__scrollwrap:not([tabindex])").forEach((frame) => (frame.tabIndex = 0));
@@ -29,6 +40,7 @@ function markRegions() {
 
 addEventListener("DOMContentLoaded", () => {
   drawDiagrams();
+  markNames();
   markRegions();
   new MutationObserver(markRegions).observe(document.body, { childList: true, subtree: true });
 });

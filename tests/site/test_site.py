@@ -196,6 +196,49 @@ def test_navigation_leads_from_the_entry_to_each_part(page: Page, address: str) 
         assert page.locator("h1").first.is_visible()
 
 
+# The names that are divided where they should not be, each with its line ends as "|", and what the window cuts.
+_BROKEN = """() => {
+  const names = [...document.querySelectorAll(".md-content :not(pre) > code")].filter(
+    (code) => /^[\\w.-]+$/.test(code.textContent));
+  const lines = (name) => {
+    const texts = document.createTreeWalker(name, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    let [shown, bottom] = ["", Infinity];
+    for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+      for (let at = 0; at < node.length; at++) {
+        range.setStart(node, at);
+        range.setEnd(node, at + 1);
+        const box = range.getBoundingClientRect();
+        shown += (box.top > bottom - 3 ? "|" : "") + node.data[at];
+        bottom = box.bottom;
+      }
+    }
+    return shown;
+  };
+  const broken = names.map(lines).filter((name) => /[^._]\\|/.test(name) || (name.includes("|") && name.length < 28));
+  const cut = [...document.querySelectorAll(".md-content *")].filter(
+    (each) => each.getBoundingClientRect().right > innerWidth);
+  return [names.length, broken, cut.map((each) => each.outerHTML.slice(0, 80))];
+}"""
+
+
+@pytest.mark.parametrize("path", ["options/", "errors/"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_of_the_reference_are_whole_and_fit_the_window(
+    browser: Browser, address: str, path: str, width: int
+) -> None:
+    """A name that is longer than a line ends it between two of its words."""
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(address + path, wait_until="load")
+
+    names, broken, cut = page.evaluate(_BROKEN)
+
+    assert names > 200
+    assert (broken, cut) == ([], [])
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
 def test_page_fits_a_phone(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 800}, is_mobile=True)
     page = context.new_page()
