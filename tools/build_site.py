@@ -5,14 +5,15 @@ files become links to the repository, and pages of the public names are made fro
 pages for users, and shows an entry first if its name was typed. `llms.txt` lists all pages. A link or an anchor that
 leads nowhere fails the build. The settings are in zensical.toml.
 
-usage: build_site.py [VERSION]     VERSION: its name among others, from which readers choose; see site_versions.py
+usage: build_site.py [VERSION]     VERSION: its name among others, from which readers choose; see site_versions.py.
+                                   Without it, the header has the version of the package.
 """
 
 from __future__ import annotations
 
 import hashlib
-import posixpath
 import json
+import posixpath
 import re
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ from typing import Any
 
 import tomli_w
 
+import pyspark_kafka
 from pyspark_kafka.testing.cache import cache_directory
 
 if sys.version_info >= (3, 11):
@@ -46,10 +48,10 @@ ROOT_PAGES = (
 )
 # The README is the page of the repository; index.md is that of the site. What is below the first steps is on both.
 RENAMED = {"README.md": "first-steps.md"}
-MERMAID, MERMAID_SHA256 = "12.3.0", "be0684e8d20bfc874df12c0f04927a5c482f57f2200eec54cca52a4583fd4040"
-# Public modules with names, and what they are for. The list of public modules: tests/repo/test_public_names.py.
 # The part of the navigation that the search leaves out: who changes the code has the repository.
 NOT_SEARCHED = "Contribute"
+MERMAID, MERMAID_SHA256 = "12.3.0", "be0684e8d20bfc874df12c0f04927a5c482f57f2200eec54cca52a4583fd4040"
+# Public modules with names, and what they are for. The list of public modules: tests/repo/test_public_names.py.
 MODULES = {
     "pyspark_kafka": "Programs",
     "pyspark_kafka.metrics": "Figures of queries",
@@ -65,8 +67,16 @@ MODULES = {
     "pyspark_kafka.delegation_tokens": "Delegation tokens",
     "pyspark_kafka.errors": "Errors",
 }
-# Which of its names a page shows, where that is not those of `__all__`.
-SHOWN = {"pyspark_kafka.errors": "Error$"}
+# As in the list of the docstring, which begins with the most common; the others behind them.
+_LISTED = re.findall(r"\w+", " ".join(re.findall(r"^- (`.*?`):", pyspark_kafka.__doc__ or "", re.MULTILINE)))
+BY_USE = [*_LISTED, *(name for name in pyspark_kafka.__all__ if name not in [*_LISTED, "__version__"])]
+# Which of its names a page shows, and in which order, where that is not those of `__all__` in the order of the source.
+SHOWN = {
+    "pyspark_kafka.errors": "{filters: ['Error$']}",
+    "pyspark_kafka": f"{{group_by_category: false, members: [{', '.join(BY_USE)}]}}",
+}
+# Folders whose page the build writes, and what it lists.
+FOLDERS = {"api": "Public modules", "internals": "Internals", "decisions": "Decisions"}
 _LINK = re.compile(r"(?<!\!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 _IMAGE = re.compile(r"!\[([^\[\]]*)\]\(([^()\s]+)\)")
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -82,6 +92,8 @@ def main() -> None:
     for version in sys.argv[1:]:
         project["site_url"] += f"{version}/"
         project["extra"]["version"] = {"provider": "mike", "default": "latest"}
+    if not sys.argv[1:]:
+        project["site_name"] += f" {pyspark_kafka.__version__}"
     pages = site_pages()
     for source, page in pages.items():
         target = docs / page
@@ -94,12 +106,14 @@ def main() -> None:
         shutil.copy(ROOT / "tools" / name, docs)
     (docs / "mermaid.min.js").write_bytes(mermaid())
     write_api_pages(docs)
+    write_folder_pages(docs)
     nav = with_folders(project["nav"], docs)
     missing = sorted({page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - set(pages_of(nav)))
     if missing:
         sys.exit(f"The navigation of zensical.toml lacks {', '.join(missing)}")
     build(project, nav)
     html = ROOT / project["site_dir"]
+    arrange_search(html)
     (html / "llms.txt").write_text(llms_text(project, nav, docs))
     print(f"The site is in {html.relative_to(ROOT)}: {len(list(html.rglob('*.html')))} pages")
 
@@ -113,7 +127,6 @@ def site_pages() -> dict[str, str]:
 def docs_pages() -> list[Path]:
     """Return the pages below docs/."""
     return sorted((ROOT / "docs").rglob("*.md"))
-    arrange_search(html)
 
 
 def linked(source: str, text: str, pages: dict[str, str], repository: str) -> str:
@@ -131,6 +144,8 @@ def linked(source: str, text: str, pages: dict[str, str], repository: str) -> st
             kind = "tree" if (ROOT / resolved).is_dir() else "blob"
             return f"[{label}]({repository}/{kind}/main/{resolved}{'#' + anchor if anchor else ''})"
         found = posixpath.relpath(pages[resolved], place or ".")
+        if label.endswith(posixpath.basename(path)):
+            label = title_of(ROOT / resolved)
         return f"[{label}]({found}{'#' + anchor if anchor else ''})"
 
     def image(match: re.Match[str]) -> str:
@@ -162,8 +177,18 @@ def write_api_pages(docs: Path) -> None:
     """Write a page for each public module; the docstrings are put in by mkdocstrings."""
     (docs / "api").mkdir()
     for module, subject in MODULES.items():
-        shown = f"    options:\n      filters: ['{SHOWN[module]}']\n" if module in SHOWN else ""
+        shown = f"    options: {SHOWN[module]}\n" if module in SHOWN else ""
         (docs / "api" / f"{module}.md").write_text(f"# {subject}\n\n::: {module}\n{shown}")
+
+
+def write_folder_pages(docs: Path) -> None:
+    """Write the page of each folder that has none: a list of its pages."""
+    for folder, title in FOLDERS.items():
+        lines = [f"# {title}", ""]
+        for path in sorted((docs / folder).glob("*.md")):
+            module = f"`{path.stem}`: " if path.stem in MODULES else ""
+            lines.append(f"- {module}[{title_of(path)}]({path.name})")
+        (docs / folder / "index.md").write_text("\n".join(lines) + "\n")
 
 
 def with_folders(nav: list[Any], docs: Path) -> list[Any]:
@@ -174,8 +199,11 @@ def with_folders(nav: list[Any], docs: Path) -> list[Any]:
         if isinstance(value, list):
             found.append({title: with_folders(value, docs)})
         elif value.endswith("/"):
-            paths = sorted((docs / value).glob("*.md"), key=lambda path: title_of(path).lower())
-            found.append({title: [{title_of(path): path.relative_to(docs).as_posix()} for path in paths]})
+            paths = [path for path in (docs / value).glob("*.md") if path.name != "index.md"]
+            # A module is looked for by its name.
+            names = {path.stem if path.stem in MODULES else title_of(path): path for path in paths}
+            listed = [{name: f"{value}{names[name].name}"} for name in sorted(names, key=str.lower)]
+            found.append({title: [{FOLDERS[value.strip("/")]: f"{value}index.md"}, *listed]})
         else:
             found.append(entry)
     return found
@@ -215,6 +243,16 @@ def build(project: dict[str, Any], nav: list[Any]) -> None:
         sys.exit("The site could not be built: see above.")
 
 
+def arrange_search(html: Path) -> None:
+    """Take the pages for contributors out of the index of the search, and let the search show an exact name first."""
+    file = html / "search.json"
+    index = json.loads(file.read_text())
+    index["items"] = [item for item in index["items"] if item["path"][:1] != [NOT_SEARCHED]]
+    file.write_text(json.dumps(index))
+    (worker,) = (html / "assets" / "javascripts" / "workers").glob("search.*.js")
+    worker.write_text(worker.read_text() + (ROOT / "tools" / "search.js").read_text())
+
+
 def llms_text(project: dict[str, Any], nav: list[Any], docs: Path) -> str:
     """Return the list of all pages for language models: https://llmstxt.org."""
     lines = [f"# {project['site_name']}", "", f"> {project['site_description']}"]
@@ -229,13 +267,3 @@ def llms_text(project: dict[str, Any], nav: list[Any], docs: Path) -> str:
 
 if __name__ == "__main__":
     main()
-def arrange_search(html: Path) -> None:
-    """Take the pages for contributors out of the index of the search, and let the search show an exact name first."""
-    file = html / "search.json"
-    index = json.loads(file.read_text())
-    index["items"] = [item for item in index["items"] if item["path"][:1] != [NOT_SEARCHED]]
-    file.write_text(json.dumps(index))
-    (worker,) = (html / "assets" / "javascripts" / "workers").glob("search.*.js")
-    worker.write_text(worker.read_text() + (ROOT / "tools" / "search.js").read_text())
-
-

@@ -268,12 +268,46 @@ def test_reader_chooses_a_version(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_each_public_module_has_a_page_of_its_names() -> None:
-    sentence = (
-        (ROOT / "ARCHITECTURE.md").read_text().partition("What users may import: ")[2].partition("Everything else")[0]
-    )
-    modules = set(re.findall(r"`(pyspark_kafka(?:\.\w+)?)`", sentence))
-    assert len(modules) > 9
-    assert {module for module in modules if not (HTML / "api" / module / "index.html").is_file()} == set()
+    from build_site import MODULES  # noqa: PLC0415 - it needs packages of the site's environment
+
+    assert len(MODULES) > 9
+    assert {module for module in MODULES if not (HTML / "api" / module / "index.html").is_file()} == set()
+
+
+def test_header_and_titles_name_the_version(page: Page, address: str) -> None:
+    page.goto(address, wait_until="networkidle")
+    assert page.title() == f"Kafka for PySpark - pyspark-kafka {__version__}"
+    assert page.locator(".md-header__topic").first.inner_text() == f"pyspark-kafka {__version__}"
+
+
+@pytest.mark.parametrize("folder", ["api", "internals", "decisions"])
+def test_folder_has_a_page_that_lists_its_pages(page: Page, address: str, folder: str) -> None:
+    page.goto(f"{address}{folder}/", wait_until="networkidle")
+    listed = page.locator(".md-content li a").evaluate_all("links => links.map((link) => link.href)")
+    pages = {f"{address}{folder}/{place.name}/" for place in (HTML / folder).iterdir() if place.is_dir()}
+    assert len(pages) > 9
+    assert set(listed) == pages
+    # The part of the navigation leads to it.
+    links = page.locator("a.md-tabs__link, a.md-nav__link").evaluate_all("links => links.map((link) => link.href)")
+    assert f"{address}{folder}/" in links
+
+
+def test_pages_of_modules_are_listed_by_module_and_begin_with_the_common_names(page: Page, address: str) -> None:
+    page.goto(f"{address}api/pyspark_kafka/", wait_until="networkidle")
+    listed = page.locator(".md-nav--primary a[href*='../pyspark_kafka']").all_inner_texts()
+    assert {"pyspark_kafka.testing", "pyspark_kafka.metrics"} <= {name.strip() for name in listed}
+    names = page.locator(".md-content h3.doc-heading").evaluate_all("headings => headings.map((each) => each.id)")
+    assert [name.rpartition(".")[2] for name in names[:4]] == ["prepare", "check", "lag", "dead_letters"]
+    assert names[-1] != "pyspark_kafka.prepare"
+
+
+def test_links_to_pages_have_their_titles() -> None:
+    found = [
+        f"{page.relative_to(HTML)}: {name}"
+        for page in HTML.rglob("*.html")
+        for name in re.findall(r"<a [^>]*>([\w/]+\.md)</a>", page.read_text())
+    ]
+    assert found == []
 
 
 def test_list_for_language_models_names_existing_pages() -> None:
