@@ -367,8 +367,9 @@ _HEAD = f"""\
 # What you can rely on
 
 Each row is a promise, with the tests and the recorded runs that show it. All hold since {{since}}, unless a row has another version.
-`make test-all` runs the tests; [runs](#runs) has the commands of the others. A promise that no current run shows has the last one, or *not run
-at this version*: version {__version__}, and at most {MAX_COMMITS} commits to the package since the run. A failed run is shown as **failed**.
+`make test-all` runs the tests; [runs](#runs) has the commands of the others. The third column has the date and the commit of the last run.
+A run counts for this version, {__version__}, until {MAX_COMMITS} more commits have changed the package. Without such a run the column has *not
+run at this version*, with the last one if there is one. A failed run is shown as **failed**.
 
 `tools/promises.py` writes this page, from the records in `docs/results`.
 """
