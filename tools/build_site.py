@@ -185,7 +185,7 @@ def write_folder_pages(docs: Path) -> None:
     """Write the page of each folder that has none: a list of its pages."""
     for folder, title in FOLDERS.items():
         lines = [f"# {title}", ""]
-        for path in sorted((docs / folder).glob("*.md")):
+        for path in sorted((docs / folder).glob("*.md"), key=lambda path: path.stem):
             module = f"`{path.stem}`: " if path.stem in MODULES else ""
             lines.append(f"- {module}[{title_of(path)}]({path.name})")
         (docs / folder / "index.md").write_text("\n".join(lines) + "\n")
