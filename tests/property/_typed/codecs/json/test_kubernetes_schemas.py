@@ -106,19 +106,35 @@ def _simple(kind: str, schema: Any) -> st.SearchStrategy[Any]:
     return simple.get(kind, _ANYTHING)
 
 
-def written_form(value: Any, schema: Any) -> Any:
-    """Return a value as it is written: without its null members, but in parts of any type."""
+def written_form(value: Any, schema: Any, kind: pa.DataType) -> Any:
+    """Return a value as it is written from a type: without its null members, but in parts of any type.
+
+    A schema that holds itself is a part of any type from some depth on.
+    """
     if "$ref" in schema:
-        return written_form(value, definitions()["$defs"][schema["$ref"].rpartition("/")[2]])
-    if isinstance(value, dict) and "properties" in schema:
-        inner = {name: written_form(each, schema["properties"][name]) for name, each in value.items()}
+        return written_form(value, definitions()["$defs"][schema["$ref"].rpartition("/")[2]], kind)
+    if isinstance(value, dict) and "properties" in schema and pa.types.is_struct(kind):
+        inner = {
+            name: written_form(each, schema["properties"][name], kind.field(name).type) for name, each in value.items()
+        }
         return {name: each for name, each in inner.items() if each is not None or name in schema.get("required", ())}
-    if isinstance(value, dict) and schema.get("additionalProperties"):
-        inner = {name: written_form(each, schema["additionalProperties"]) for name, each in value.items()}
-        return {name: each for name, each in inner.items() if each is not None}
-    if isinstance(value, list) and "items" in schema:
-        return [written_form(each, schema["items"]) for each in value]
+    if isinstance(value, dict) and schema.get("additionalProperties") and pa.types.is_map(kind):
+        of_values = {
+            name: written_form(each, schema["additionalProperties"], kind.item_type) for name, each in value.items()
+        }
+        return {name: each for name, each in of_values.items() if each is not None}
+    if isinstance(value, list) and "items" in schema and pa.types.is_list(kind):
+        return [written_form(each, schema["items"], kind.value_type) for each in value]
     return value
+
+
+def test_null_in_a_schema_within_a_schema_is_written_from_the_depth_on_where_it_is_a_text() -> None:
+    (name,) = [each for each in _NAMES if each == "jsonschemaprops-apiextensions-v1.json"]
+    document = {"not": {"minimum": None, "not": {"minimum": None}}}
+    decoded = ColumnDecoder(column_of(name), None).decode(pa.array([json.dumps(document)], pa.binary()))
+    (written,) = ColumnEncoder(column_of(name)).encode(through_spark(decoded.column)).to_pylist()
+    assert json.loads(written) == {"not": {"not": {"minimum": None}}}
+    assert written_form(document, json.loads(text_of(name)), decoded.column.type) == json.loads(written)
 
 
 def has_null_item(value: Any) -> bool:
@@ -140,7 +156,9 @@ def test_documents_of_kubernetes_are_written_as_they_were_read(data: st.DataObje
     decoded = ColumnDecoder(column, None).decode(pa.array([json.dumps(each) for each in documents], pa.binary()))
     assert decoded.bad == []
     written = ColumnEncoder(column).encode(through_spark(decoded.column)).to_pylist()
-    assert [json.loads(each) for each in written] == [written_form(each, schema) for each in documents]
+    assert [json.loads(each) for each in written] == [
+        written_form(each, schema, decoded.column.type) for each in documents
+    ]
     validator = jsonschema.Draft202012Validator(schema, registry=registry())
     for each in written:
         validator.validate(json.loads(each))
