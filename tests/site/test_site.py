@@ -155,8 +155,25 @@ def test_program_of_the_entry_page_can_be_copied(page: Page, address: str) -> No
     page.locator("pre", has_text="EmbeddedKafka").get_by_title("Copy to clipboard").click()
 
     copied = page.evaluate("navigator.clipboard.readText()")
-    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), re.DOTALL)
-    assert copied.strip() == program.strip()
+    programs = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), re.DOTALL)
+    assert copied.strip() in [program.strip() for program in programs]
+
+
+def test_entry_page_shows_the_program_of_the_chosen_tab(page: Page, address: str) -> None:
+    page.goto(address, wait_until="networkidle")
+    batch, stream = page.locator("pre", has_text="read.load()"), page.locator("pre", has_text="processingTime")
+    assert (batch.is_visible(), stream.is_visible()) == (True, False)
+
+    page.locator(".tabbed-labels").get_by_text("Micro-batches", exact=True).click()
+
+    stream.wait_for(state="visible", timeout=30_000)
+    assert batch.is_hidden()
+
+
+def test_pictures_of_the_entry_page_are_shown(page: Page, address: str) -> None:
+    page.goto(address, wait_until="networkidle")
+    widths = "all => all.map(each => [each.alt.length > 40, each.naturalWidth])"
+    assert page.locator("article img").evaluate_all(widths) == [[True, 480], [True, 480]]
 
 
 @pytest.mark.parametrize("path", ["", "guides/bad-record/"])

@@ -54,16 +54,37 @@ def test_read_and_show_prints_what_the_readme_shows(tmp_path: Path) -> None:
     assert printed == f"{shown}\n3 copied\n"
 
 
+_COUNT_COPIES = """
+for topic in ("copied", "flowing"):
+    print(spark.read.format("pyspark_kafka").options(**kafka, subscribe=topic).load().count(), topic)
+spark.stop()
+"""
+
+
+def entry_page(session: str) -> tuple[str, str]:
+    """Return the programs of the site's entry page with one of the two sessions, and what they print."""
+    page = _README.with_name("docs").joinpath("index.md").read_text()
+    tabs = dict(re.findall(r"^/// tab \| (.*?)\n(.*?)^///$", page, re.MULTILINE | re.DOTALL))
+    assert list(tabs) == ["Classic Spark", "Spark Connect", "Batch", "Micro-batches", "Continuous", "Without Spark"]
+    for other in {"Classic Spark", "Spark Connect"} - {session}:
+        page = page.replace(tabs[other], "")
+    program = "".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)) + _COUNT_COPIES
+    shown = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    return program, "\n".join([*shown, "2 copied\n2 flowing\n"])
+
+
 @pytest.mark.full("Programs of the pages")
-def test_entry_page_of_the_site_prints_what_it_shows(tmp_path: Path) -> None:
-    page = _README.with_name("docs") / "index.md"
-    (program,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    (shown,) = re.findall(r"```text\n(.*?)```", page.read_text(), re.DOTALL)
-
-    program += "spark.stop()\n"
+def test_tabs_of_the_entry_page_print_what_they_show(tmp_path: Path) -> None:
+    program, shown = entry_page("Classic Spark")
     printed, _ = run_logging_program(program, place=tmp_path, environment=other_python_on_path(tmp_path))
+    assert printed == shown
 
-    assert printed == f"{shown}\n"
+
+@pytest.mark.full("Spark Connect")
+def test_tabs_of_the_entry_page_print_the_same_on_spark_connect(tmp_path: Path) -> None:
+    program, shown = entry_page("Spark Connect")
+    assert "sc://spark:15002" in program
+    assert run_connect_program(program.replace("sc://spark:15002", "local[2]"), place=tmp_path) == shown
 
 
 @pytest.mark.full("Spark Connect")
