@@ -182,7 +182,7 @@ def test_page_has_a_card_and_a_mark(page: Page, address: str, path: str) -> None
     cards = "all => Object.fromEntries(all.map(each => [each.getAttribute('property'), each.content]))"
     card = page.locator("meta[property^='og:']").evaluate_all(cards)
 
-    assert card["og:title"] == ("pyspark-kafka" if not path else page.locator("h1").inner_text().rstrip("¶"))
+    assert card["og:title"] == page.title().partition(" - ")[0]
     assert card["og:description"].startswith("Apache Kafka for PySpark")
     # The image is at the address at which the site is published.
     assert (HTML / card["og:image"].partition("/pyspark-kafka/")[2]).is_file()
