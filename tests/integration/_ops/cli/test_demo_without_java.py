@@ -68,5 +68,4 @@ def test_missing_packages_for_json_are_said_before_anything_is_started(tmp_path:
     assert said(done.stderr) == (
         "[MISSING_DEPENDENCY] Values in JSON need the Python packages 'arro3-io' and 'msgspec', of which 'arro3.io' "
         f"cannot be imported. Hint: Install them on the driver and on the executors: {install_command('json')}."
-        f"cannot be imported. Hint: Install them on the driver and on the executors: {install_command('json')}.\n"
     )
