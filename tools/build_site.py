@@ -185,10 +185,17 @@ def write_folder_pages(docs: Path) -> None:
     """Write the page of each folder that has none: a list of its pages."""
     for folder, title in FOLDERS.items():
         lines = [f"# {title}", ""]
-        for path in sorted((docs / folder).glob("*.md"), key=lambda path: path.stem):
-            module = f"`{path.stem}`: " if path.stem in MODULES else ""
+        for name, path in pages_by_name(docs / folder).items():
+            module = f"`{name}`: " if name in MODULES else ""
             lines.append(f"- {module}[{title_of(path)}]({path.name})")
         (docs / folder / "index.md").write_text("\n".join(lines) + "\n")
+
+
+def pages_by_name(folder: Path) -> dict[str, Path]:
+    """Return the pages of a folder by title, or by the name of the module that a page is about, in ascending order."""
+    paths = [path for path in folder.glob("*.md") if path.name != "index.md"]
+    names = {path.stem if path.stem in MODULES else title_of(path): path for path in paths}
+    return {name: names[name] for name in sorted(names, key=str.lower)}
 
 
 def with_folders(nav: list[Any], docs: Path) -> list[Any]:
@@ -199,10 +206,7 @@ def with_folders(nav: list[Any], docs: Path) -> list[Any]:
         if isinstance(value, list):
             found.append({title: with_folders(value, docs)})
         elif value.endswith("/"):
-            paths = [path for path in (docs / value).glob("*.md") if path.name != "index.md"]
-            # A module is looked for by its name.
-            names = {path.stem if path.stem in MODULES else title_of(path): path for path in paths}
-            listed = [{name: f"{value}{names[name].name}"} for name in sorted(names, key=str.lower)]
+            listed = [{name: f"{value}{path.name}"} for name, path in pages_by_name(docs / value).items()]
             found.append({title: [{FOLDERS[value.strip("/")]: f"{value}index.md"}, *listed]})
         else:
             found.append(entry)
