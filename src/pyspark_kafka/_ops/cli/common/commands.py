@@ -16,24 +16,21 @@ CONTEXT: dict[str, Any] = {
 }
 
 
-class HelpfulCommand(TyperCommand):
-    """A command whose help names no type for a flag, which takes no value."""
+class _PlainFlags:
+    """Parameters whose help names no type for a flag, which takes no value."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters of the command, and its `--help`."""
-        return _without_types_of_flags(super().get_params(ctx))
+        """Return the parameters, and `--help`."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class of typer
+        for each in found:
+            if getattr(each, "is_flag", False):
+                each.metavar = ""
+        return found
 
 
-class HelpfulGroup(TyperGroup):
-    """A group of commands whose help names no type for a flag."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters of the group, and its `--help`."""
-        return _without_types_of_flags(super().get_params(ctx))
+class HelpfulCommand(_PlainFlags, TyperCommand):
+    """A command."""
 
 
-def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
-    for each in parameters:
-        if getattr(each, "is_flag", False):
-            each.metavar = ""
-    return parameters
+class HelpfulGroup(_PlainFlags, TyperGroup):
+    """A group of commands."""
