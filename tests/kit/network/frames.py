@@ -87,9 +87,14 @@ class _Frames:
 class Conversation:
     """The requests and responses of one connection, which is not encrypted."""
 
-    def __init__(self, count: Callable[[str], int]) -> None:
-        """Create it for a new connection; `count` counts the responses of a name."""
-        self._count = count
+    def __init__(self, count: Callable[[str], int], note_client: Callable[[str, str], None]) -> None:
+        """Create it for a new connection.
+
+        Args:
+            count: counts the responses of a name.
+            note_client: called with the name and the client id of each request.
+        """
+        self._count, self._note_client = count, note_client
         self._requests = _Frames()
         self._responses = _Frames()
         # Name and version of the requests in flight, by correlation id.
@@ -102,6 +107,9 @@ class Conversation:
             kind = _RESPONSES.get(key)
             name = str(key) if kind is None else str(kind.name).removesuffix("Response")
             self._in_flight[correlation_id] = name, version
+            (length,) = struct.unpack_from(">h", body.ljust(_REQUEST_HEAD_BYTES + 2, b"\0"), _REQUEST_HEAD_BYTES)
+            begin = _REQUEST_HEAD_BYTES + 2
+            self._note_client(name, body[begin : begin + max(0, length)].decode())
 
     def answers(self, data: bytes) -> Iterator[Answer]:
         """Yield the responses that are complete with these bytes from the broker."""

@@ -46,6 +46,7 @@ class Proxy:
         port: where it listens on the loopback.
         accepted: the number of connections that were made to it.
         answers: the number of responses by the name of the request; only of a proxy that reads frames.
+        clients: the number of requests by their name and client id; likewise.
     """
 
     def __init__(self, owner: Proxies, seed: int, name: str, upstream: Address, *, reads_frames: bool) -> None:
@@ -66,6 +67,7 @@ class Proxy:
         self._lines = {True: _Line(), False: _Line()}
         self.accepted = 0
         self.answers: Counter[str] = Counter()
+        self.clients: Counter[tuple[str, str]] = Counter()
         with socket.socket() as free:
             free.bind((HOST, 0))
             self.port = int(free.getsockname()[1])
@@ -190,7 +192,7 @@ class Proxy:
             return
         connection = _Connection(client, broker)
         if self._reads_frames:
-            connection.conversation = Conversation(self._count)
+            connection.conversation = Conversation(self._count, self._note_client)
         self._connections.add(connection)
         tasks = [
             asyncio.ensure_future(task)
@@ -211,6 +213,9 @@ class Proxy:
     def _count(self, api: str) -> int:
         self.answers[api] += 1
         return self.answers[api]
+
+    def _note_client(self, api: str, client_id: str) -> None:
+        self.clients[api, client_id] += 1
 
     async def _take(self, connection: _Connection, from_broker: bool) -> None:
         """Receive what one side sends, and hand it to the delivery of that direction until the side closes."""

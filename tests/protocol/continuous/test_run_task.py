@@ -118,6 +118,7 @@ def driver_and_plan(
         stages=Stages((MapBatches(function, _SCHEMA),)),
         writers=Writers(),
         query_id="q",
+        run_id="r",
         first_epoch=0,
         epoch_s=1.0,
         lost_s=20.0,

@@ -88,7 +88,7 @@ def task_function(plan: TaskPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterat
         for _ in batches:
             pass
         context: Any = TaskContext.get()
-        with spark_step(query_id=plan.query_id):
+        with spark_step(query_id=plan.query_id, run_id=plan.run_id):
             run_task(plan, context.partitionId(), context.taskAttemptId())
         yield from ()
 

@@ -68,7 +68,7 @@ class QueryRunner:
         limit = plan.write.commitLimit() if isinstance(plan.write, SupportsSourceOffsets) else None
         pace = EpochPace(plan.interval_ms, limit)
         self._context = RunContext(
-            spark, slots, plan, names.id, self._control, self._waits, self._commits, progress, pace
+            spark, slots, plan, names.id, names.run_id, self._control, self._waits, self._commits, progress, pace
         )
         self._ended = threading.Event()
         self._failure: BaseException | None = None

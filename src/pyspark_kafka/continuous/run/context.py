@@ -51,6 +51,7 @@ class RunContext:
         slots: of the session.
         plan: the plan of the query.
         query_id: of the query.
+        run_id: of this start of it, with all its runs.
         control: the requests to the query.
         waits: the calls that wait for rows.
         commits: commits epochs.
@@ -62,6 +63,7 @@ class RunContext:
     slots: TaskSlots
     plan: QueryPlan
     query_id: str
+    run_id: str
     control: QueryControl
     waits: RowWaits
     commits: EpochCommits

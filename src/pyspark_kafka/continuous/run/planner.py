@@ -117,6 +117,7 @@ class RunPlanner:
             stages=plan.stages,
             writers=plan.write.createStreamingWriterFactory(PhysicalWriteInfo(len(partitions))),
             query_id=context.query_id,
+            run_id=context.run_id,
             first_epoch=first_epoch,
             epoch_s=context.pace.lanes_ms / 1000,
             lost_s=plan.lost_s,

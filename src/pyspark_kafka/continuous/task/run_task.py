@@ -41,6 +41,7 @@ class TaskPlan:
         stages: the functions of the query.
         writers: makes the writers.
         query_id: of the query.
+        run_id: of this start of it.
         first_epoch: of this run.
         epoch_s: the epoch length.
         lost_s: after how many seconds of silence the driver is lost.
@@ -54,6 +55,7 @@ class TaskPlan:
     stages: Stages
     writers: StreamingDataWriterFactory
     query_id: str
+    run_id: str
     first_epoch: int
     epoch_s: float
     lost_s: float

@@ -4,6 +4,7 @@
 | --- | --- |
 | `handshake` | opens a connection, from the name to the last SASL token; uses `tcp`, `tls/` and `login/` |
 | `connection` | requests and responses in order, on `frame_stream` (bytes of frames) and `buffers`; renews old logins |
+| `client_id` | names the requests of a task |
 | `idleness`, `login_session` | the time for which an idle connection, and a login, can be trusted |
 | `polling` | waits for many connections at a time |
 | `dials` | opens connections to several brokers side by side, in threads |

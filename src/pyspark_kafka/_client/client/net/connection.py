@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_kafka._client.client.net import trace
 from pyspark_kafka._client.client.net.buffers import FrameBuffers
+from pyspark_kafka._client.client.net.client_id import current_client_id
 from pyspark_kafka._client.client.net.errors import (
     closed_by_broker,
     forgotten,
@@ -253,7 +254,7 @@ class Connection:
             self._renew_session(timeout_ms)
         version = self.versions.newest(request, self.address, max_version=max_version)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        client_id = self._options.client_id
+        client_id = self._options.client_id or current_client_id()
         if isinstance(request, FramedRequest):
             pieces = request.build(version, self._correlation_id, client_id)
             flexible, has_response = version >= request.first_flexible_version, request.has_response

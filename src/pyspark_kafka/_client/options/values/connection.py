@@ -25,6 +25,7 @@ class ConnectionOptions:
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         tls: certificates, with SSL and SASL_SSL.
         login: the SASL mechanism and its credentials; None without SASL.
+        client_id: of all requests; None for one that names the task (`client/net/client_id.py`).
         request_timeout_ms: longest wait for a response.
         connect_timeout_ms: longest wait for one connection attempt, TLS and SASL included.
         api_timeout_ms: deadline of a whole step, such as an offset look-up, retries included.
@@ -37,7 +38,7 @@ class ConnectionOptions:
     """
 
     bootstrap_servers: tuple[tuple[str, int], ...]
-    client_id: str = "pyspark-kafka"
+    client_id: str | None = None
     client_rack: str | None = None
     security_protocol: str = "PLAINTEXT"
     tls: TlsOptions = field(default_factory=TlsOptions)

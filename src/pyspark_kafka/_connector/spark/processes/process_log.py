@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
+from pyspark_kafka._client.client.net.client_id import forget_task, name_requests
 from pyspark_kafka._connector.spark.processes.gc_freeze import freeze_gc
 from pyspark_kafka.errors import printable
 
@@ -34,7 +35,7 @@ _QUERY_ID, _RUN_ID, _BATCH_ID = "sql.streaming.queryId", "spark.jobGroup.id", "s
 _MAX_WHERE = 120
 
 _where = ""
-_query_id = ""
+_query_id = _run_id = ""
 
 
 class SparkFormatter(logging.Formatter):
@@ -108,8 +109,10 @@ def stand_in(name: str = _PACKAGE) -> StandInHandler:
     return added
 
 
-def log_as_spark(where: str = "", query_id: str = "") -> None:
+def log_as_spark(where: str = "", query_id: str = "", run_id: str = "") -> None:
     """Make this process write its log lines as Spark does from now on, if nothing else is configured.
+
+    Its requests to brokers are named after its task, as its log lines are.
 
     Called first by whatever Spark calls: readers, writers, planning. It costs next to nothing when it is called again.
 
@@ -118,15 +121,22 @@ def log_as_spark(where: str = "", query_id: str = "") -> None:
     Args:
         where: what the process is doing, for processes without a task; it holds until the next call.
         query_id: of a continuous query, whose tasks are tasks of a batch to Spark; it holds as long.
+        run_id: of this start of it.
     """
-    global _where, _query_id  # noqa: PLW0603 - of this process
-    _query_id = query_id
+    global _where, _query_id, _run_id  # noqa: PLW0603 - of this process
+    _query_id, _run_id = query_id, run_id
     _where = where if len(where) <= _MAX_WHERE else f"{where[:_MAX_WHERE]}…"
     stand_in()
+    context = TaskContext.get()
+    if context is None:
+        forget_task()
+    else:
+        query, run = _query_of(context)
+        name_requests(query_id=query, run_id=run, stage=context.stageId(), task=context.partitionId())
 
 
 @contextmanager
-def spark_step(where: str = "", *, query_id: str = "", freeze: bool = False) -> Iterator[None]:
+def spark_step(where: str = "", *, query_id: str = "", run_id: str = "", freeze: bool = False) -> Iterator[None]:
     """Log a step as Spark does.
 
     The order is a rule. The log comes first: no line of the step is without its place. Then garbage is frozen, before
@@ -137,9 +147,10 @@ def spark_step(where: str = "", *, query_id: str = "", freeze: bool = False) -> 
     Args:
         where: as in `log_as_spark`.
         query_id: of a continuous query; the step after it may be of another query.
+        run_id: of this start of it.
         freeze: whether garbage collections leave out what is alive now (`freeze_gc`).
     """
-    log_as_spark(where, query_id)
+    log_as_spark(where, query_id, run_id)
     if freeze:
         freeze_gc()
     try:
@@ -154,13 +165,21 @@ def _task() -> str:
     context = TaskContext.get()
     if context is None:
         return ""
-    query_id, batch_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+    query_id, run_id = _query_of(context)
     fields = {
-        "queryId": query_id or _query_id or None,
-        # Of other jobs it is whatever the user calls a group.
-        "runId": context.getLocalProperty(_RUN_ID) if query_id else None,
-        "batchId": batch_id,
+        "queryId": query_id,
+        "runId": run_id,
+        "batchId": context.getLocalProperty(_BATCH_ID),
         "stage": context.stageId(),
         "TID": context.taskAttemptId(),
     }
     return " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+
+
+def _query_of(context: TaskContext) -> tuple[str | None, str | None]:
+    """Return the ids of a task's query and of its run; None where it has none."""
+    query_id = context.getLocalProperty(_QUERY_ID)
+    if query_id:
+        return query_id, context.getLocalProperty(_RUN_ID)
+    # The job group of other jobs is whatever the user calls a group.
+    return _query_id or None, _run_id or None

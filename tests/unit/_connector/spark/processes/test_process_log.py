@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark import TaskContext
 
+from pyspark_kafka._client.client.net.client_id import current_client_id
 from pyspark_kafka._connector.spark.processes import process_log
-from pyspark_kafka._connector.spark.processes.process_log import StandInHandler, log_as_spark, stand_in
+from pyspark_kafka._connector.spark.processes.process_log import StandInHandler, log_as_spark, spark_step, stand_in
 
 _NAME = "pyspark_kafka._connector.source.executor.range_decoder"
 
@@ -34,6 +35,9 @@ class StandInTask(TaskContext):
 
     def taskAttemptId(self) -> int:  # noqa: N802 - Spark's contract
         return 12
+
+    def partitionId(self) -> int:  # noqa: N802 - Spark's contract
+        return 7
 
 
 @pytest.fixture(autouse=True)
@@ -174,3 +178,36 @@ def test_line_stays_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[st
     log_as_spark()
     warn("topic a\n26/11/22 01:44:28 ERROR x: y\x1b[2J")
     assert capsys.readouterr().err.endswith("topic a\\n26/11/22 01:44:28 ERROR x: y\\x1b[2J\n")
+
+
+_QUERY, _RUN = "8c0e91aa-3c1d-4f0e-9d52-0e8d5f1c2a3b", "53f2c001-77aa-4a55-8f0b-1c2d3e4f5a6b"
+
+
+@pytest.mark.parametrize(
+    ("properties", "continuous", "expected"),
+    [
+        (
+            {"sql.streaming.queryId": _QUERY, "spark.jobGroup.id": _RUN, "streaming.sql.batchId": "5"},
+            {},
+            "pyspark-kafka-q8c0e91aa-r53f2c001-t7",
+        ),
+        ({}, {"query_id": _QUERY, "run_id": _RUN}, "pyspark-kafka-q8c0e91aa-r53f2c001-t7"),
+        ({"spark.jobGroup.id": "nightly"}, {}, "pyspark-kafka-s3-t7"),
+    ],
+    ids=["micro-batch", "continuous query", "batch job"],
+)
+def test_requests_of_a_task_have_a_client_id_that_names_it(
+    properties: dict[str, str], continuous: dict[str, str], expected: str
+) -> None:
+    TaskContext._setTaskContext(StandInTask.of(properties))
+    with spark_step(**continuous):
+        assert current_client_id() == expected
+
+
+def test_requests_without_a_task_have_the_client_id_of_the_package() -> None:
+    TaskContext._setTaskContext(StandInTask.of({}))
+    with spark_step():
+        pass
+    TaskContext._setTaskContext(None)
+    with spark_step("committing batchId=5"):
+        assert current_client_id() == "pyspark-kafka"

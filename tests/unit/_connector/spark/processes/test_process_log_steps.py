@@ -21,7 +21,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def test_step_logs_before_it_freezes_garbage(calls: list[object]) -> None:
     with spark_step("committing", freeze=True):
         calls.append("step")
-    assert calls == [("committing", ""), "freeze", "step"]
+    assert calls == [("committing", "", ""), "freeze", "step"]
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -29,4 +29,4 @@ def test_step_of_a_query_leaves_the_log_to_the_next_query(calls: list[object], f
     with contextlib.suppress(OSError), spark_step(query_id="8c0e"):
         if fails:
             raise OSError("gone")
-    assert calls == [("", "8c0e"), ()]
+    assert calls == [("", "8c0e", ""), ()]
