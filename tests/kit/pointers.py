@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 REPO = Path(__file__).parents[2]
@@ -50,6 +50,21 @@ class StateDiagram:
 def pointers(text: str) -> set[tuple[str, str]]:
     """Return the pairs of a path and a symbol that a page names beside it."""
     return {(path, name) for path, names in _POINTER.findall(text) for name in _SPAN.findall(names)}
+
+
+def with_whole_paths(text: str) -> str:
+    """Return a page with its paths from the package on; below a heading with a folder, they begin in that folder."""
+    parts = re.split(r"^(#+ .*)$", text, flags=re.MULTILINE)
+    for number in range(1, len(parts), 2):
+        folder = re.search(r"`([\w/]+/)`", parts[number])
+        if folder is not None:
+            parts[number + 1] = re.sub(rf"`({_PATH})`", partial(_below, folder[1]), parts[number + 1])
+    return "".join(parts)
+
+
+def _below(folder: str, path: re.Match[str]) -> str:
+    is_there = (REPO / "src" / "pyspark_kafka" / folder / path[1]).is_file()
+    return f"`{folder}{path[1]}`" if is_there else path[0]
 
 
 def locate(path: str) -> Path | None:

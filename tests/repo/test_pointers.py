@@ -23,6 +23,7 @@ from kit.pointers import (
     state_diagrams,
     symbols,
     table_of_transitions,
+    with_whole_paths,
     words_of_the_code,
 )
 from kit.source_tree import places, python_files
@@ -75,7 +76,7 @@ def test_paths_that_pages_name_exist() -> None:
         for page in PAGES
         # It tells of the past.
         if page.name != "CHANGELOG.md"
-        for path in sorted(set(_PATH.findall(page.read_text())))
+        for path in sorted(set(_PATH.findall(with_whole_paths(page.read_text()))))
         if not any((root / path).exists() for root in (*ROOTS, page.parent))
     ]
     assert not gone, "\n".join(gone)
@@ -85,7 +86,7 @@ def test_symbols_that_a_page_names_beside_a_path_stand_in_that_file() -> None:
     gone = [
         f"{name(page)}: {path}: {symbol}"
         for page in CODE_PAGES
-        for path, symbol in sorted(pointers(page.read_text()))
+        for path, symbol in sorted(pointers(with_whole_paths(page.read_text())))
         if not has_symbol(path, symbol)
     ]
     assert not gone, "\n".join(gone)

@@ -18,7 +18,8 @@ from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtE
 from pyspark_kafka._client.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka._connector.sink.commit_marker import CommitMarker
 from pyspark_kafka._connector.sink.driver.tasks.commits import TaskCommitCalls, TaskCommits
-from pyspark_kafka._connector.sink.tasks.transactions import Planning, TaskTransaction, task_prefix
+from pyspark_kafka._connector.sink.tasks.transactions import Planning, TaskTransaction
+from pyspark_kafka._connector.sink.transactional_ids import task_prefix
 from pyspark_kafka.errors import ConnectorError
 
 SINK = "sink"

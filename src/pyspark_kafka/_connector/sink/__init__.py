@@ -4,8 +4,8 @@
 - `executor/` encodes rows: to the brokers (at least once), into the outbox (exactly once), into transactions of tasks
   (`exactlyOnceCommit=tasks`) or of lanes (exactly once in a continuous query).
 - `tasks/`: the data of tasks' transactions, for `exactlyOnceCommit=tasks`.
-- `columns`, `commit_marker`, `commit_message`, `source_positions`, `spool`, `transaction_settings`: shared by both
-  sides.
+- `transactional_ids` makes up the ids of sinks, tasks and lanes.
+- `columns`, `commit_marker`, `commit_message`, `source_positions`, `spool`, `lane_settings`: shared by both sides.
 
 A continuous query that is exactly once has neither outbox nor markers: its lanes write rows and source positions in
 transactions, under identities that the driver takes over before each run.

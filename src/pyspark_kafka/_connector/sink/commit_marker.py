@@ -15,18 +15,8 @@ from pyspark_kafka.errors import CheckpointError, CorruptRecordsError, DeliveryE
 _VERSION = 1
 # Of a marker with a decision, which a program that does not know it must not pass over.
 _VERSION_OF_DECISIONS = 2
-_ID_PREFIX = "pyspark-kafka-"
 # How many lost ranges of offsets an error names; the marker names more.
 _MAX_PLACES = 20
-
-
-def default_sink_id(owner: str) -> str:
-    """Return the transactional id of a sink for which the user has set none.
-
-    Args:
-        owner: the id of the streaming query, or of the batch write's job.
-    """
-    return f"{_ID_PREFIX}{owner}"
 
 
 def batch_fingerprint(sources: Sequence[str], offsets: Sequence[str | None]) -> str:

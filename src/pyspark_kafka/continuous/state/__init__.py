@@ -4,7 +4,8 @@
   of `row_codec`.
 - `history` decides when all of one state is written and which files stay; `version_files` writes them to the
   checkpoint, `versions` names them.
-- `step_time` has the timers and the watermark of one step, `timers` their order, `times` their numbers.
+- `step_time` has the timers and the watermark of one step, and takes timers that are due; `timers` has their order,
+  `times` their numbers.
 
 Invariant: a version of the state is written before its epoch is reported, or its name committed with a position, and
 never changed afterwards; a run opens the versions of the last committed epoch, or the versions that positions name.

@@ -1,4 +1,7 @@
-"""Timers of a key group in the order of their times: all of them in the store, the next ones in memory. Pure."""
+"""Timers of a key group in the order of their times: all of them in the store, the next ones in memory. Pure.
+
+`step_time` takes those that are due; `task/stages.py` calls the function with them.
+"""
 
 from __future__ import annotations
 

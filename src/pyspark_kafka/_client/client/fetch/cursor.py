@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_kafka._base.model import NO_END, IsolationLevel
 from pyspark_kafka._client.client.fetch.errors import log_truncated, misplaced, out_of_range, position_mismatch
-from pyspark_kafka._client.client.fetch.origin import PreferredReplica, TopicIdentity
+from pyspark_kafka._client.client.fetch.preferred_replica import PreferredReplica
 from pyspark_kafka._client.client.fetch.request import FetchPosition, RequestSize
+from pyspark_kafka._client.client.fetch.topic_identity import TopicIdentity
 from pyspark_kafka._client.client.waiting.retry import Backoff, Decision, RetryAction, decide_fetch
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.records import Claim, place, scan

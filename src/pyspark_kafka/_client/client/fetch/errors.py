@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pyspark_kafka._base.model import OffsetRange, TopicPartition
-    from pyspark_kafka._client.client.fetch.origin import TopicIdentity
+    from pyspark_kafka._client.client.fetch.topic_identity import TopicIdentity
     from pyspark_kafka.errors import ConnectorError
 
 

@@ -13,7 +13,9 @@ _ID_LENGTH = 8
 _current = _PACKAGE
 
 
-def name_requests(*, query_id: str | None = None, run_id: str | None = None, stage: int | None = None, task: int) -> None:
+def name_requests(
+    *, query_id: str | None = None, run_id: str | None = None, stage: int | None = None, task: int
+) -> None:
     """Name the requests of this process from now on: `pyspark-kafka-q8c0e91aa-r53f2c001-t3`.
 
     The number of names is bounded by queries, runs and tasks of a stage: brokers keep a metric for each name with a

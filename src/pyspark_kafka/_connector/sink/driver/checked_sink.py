@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pyspark_kafka._client.client.cluster.pool import borrow_client
 from pyspark_kafka._client.client.waiting.outage import OutageRetry
 from pyspark_kafka._client.client.waiting.stalls import contact_of
-from pyspark_kafka._connector.sink.commit_marker import CommitMarker, batch_fingerprint, default_sink_id
+from pyspark_kafka._connector.sink.commit_marker import CommitMarker, batch_fingerprint
+from pyspark_kafka._connector.sink.transactional_ids import default_id
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.checkpoint.offset_log import OffsetSeqLog
 from pyspark_kafka.connector import StreamingWrite
@@ -77,7 +78,7 @@ class BatchIdentity:
     def _marker(self, batch_id: int, fingerprint: str, records: int, encoded_bytes: int) -> CommitMarker:
         query_id = self.query_id()
         return CommitMarker(
-            sink_id=self._settings.transactional_id or default_sink_id(query_id),
+            sink_id=self._settings.transactional_id or default_id(query_id),
             query_id=query_id,
             batch_id=batch_id,
             fingerprint=fingerprint,

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka._client.client.cluster.pool import borrow_client, learned_servers
 from pyspark_kafka._client.client.wire.missing_rights import widen
-from pyspark_kafka._connector.sink.commit_marker import CommitMarker, default_sink_id
+from pyspark_kafka._connector.sink.commit_marker import CommitMarker
 from pyspark_kafka._connector.sink.driver.checked_sink import CheckedSinkWrite
 from pyspark_kafka._connector.sink.driver.publisher import Publisher
 from pyspark_kafka._connector.sink.executor.identity_headers import task_origin
 from pyspark_kafka._connector.sink.executor.outbox import KafkaOutboxWriter, PreparedMessage
 from pyspark_kafka._connector.sink.executor.task_options import options_of_task
 from pyspark_kafka._connector.sink.spool import SpoolFiles
+from pyspark_kafka._connector.sink.transactional_ids import default_id
 from pyspark_kafka.connector import (
     BatchWrite,
     DataWriter,
@@ -139,7 +140,7 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
         """Publish everything."""
         prepared = _prepared(messages)
-        sink_id = self._settings.transactional_id or default_sink_id(self._job_id)
+        sink_id = self._settings.transactional_id or default_id(self._job_id)
         marker = CommitMarker(
             sink_id=sink_id,
             query_id=self._job_id,
@@ -153,7 +154,7 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
                 publisher.publish_job(marker, [chunk for message in prepared for chunk in message.chunks])
         except AccessError as error:
             # The id of the next batch write is another one.
-            widen(error, default_sink_id(_JOB_PREFIX))
+            widen(error, default_id(_JOB_PREFIX))
             raise
         self._clean_up()
 

@@ -20,6 +20,7 @@ from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 from pyspark_kafka._client.client.wire.missing_rights import widen
 from pyspark_kafka._connector.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka._connector.sink.executor.task_options import options_of_task
+from pyspark_kafka._connector.sink.lane_settings import LaneSettings
 from pyspark_kafka._connector.sink.source_positions import (
     UNKNOWN_ID,
     LaneRecord,
@@ -30,7 +31,7 @@ from pyspark_kafka._connector.sink.source_positions import (
     merge_positions,
     restored,
 )
-from pyspark_kafka._connector.sink.transaction_settings import TransactionSettings
+from pyspark_kafka._connector.sink.transactional_ids import default_id, lane_id, lane_prefix
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.connector import CommitLimit, DataWriter, StreamingDataWriterFactory, SupportsSourceOffsets
 from pyspark_kafka.errors import AccessError, CapabilityError, DeliveryError, OptionError
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from pyspark_kafka._connector.sink.driver.write_schemas import PendingSchemas
     from pyspark_kafka.connector import Offset, PhysicalWriteInfo, WriterCommitMessage
 
-_PREFIX = "pyspark-kafka-"
 # How many transactional ids are taken over side by side: each waits for the brokers to abort what was open.
 _AT_A_TIME = 8
 # An epoch ends by a message of the driver, which may be late. A transaction that lasts longer than its time is aborted.
@@ -60,7 +60,7 @@ _ANY_EPOCH = 1
 
 
 @dataclass(frozen=True)
-class KafkaTransactionWriterFactory(TransactionSettings, StreamingDataWriterFactory):
+class KafkaTransactionWriterFactory(LaneSettings, StreamingDataWriterFactory):
     """A builder for the writers of one run's lanes."""
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:  # noqa: ARG002 - one a lane and run
@@ -111,13 +111,13 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         _check_options(options, settings, epoch_ms)
         self._options, self._source = options, source
         self._file = LaneRecordFile(CheckpointFiles(settings.checkpoint_location))
-        self._prefix = settings.transactional_id or f"{_PREFIX}{query_id}"
+        self._sink_id = settings.transactional_id or default_id(query_id)
         self._factory = KafkaTransactionWriterFactory(
             options_of_task(options, _ANY_EPOCH),
             columns,
             settings.transaction_timeout_ms,
             query_id,
-            settings.offsets_group_id or f"{_PREFIX}{query_id}",
+            settings.offsets_group_id or default_id(query_id),
         )
         self._schemas = schemas
         self._max_markers = settings.max_markers_per_second
@@ -285,9 +285,9 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         if found is None:
             if self._has_taken_over:
                 raise self._taken_by_other("its record in the checkpoint was removed")
-            found = LaneRecord(self._owner, group_id, self._prefix)
+            found = LaneRecord(self._owner, group_id, self._sink_id)
         for option, before, now in (
-            ("kafka.transactional.id", found.prefix, self._prefix),
+            ("kafka.transactional.id", found.prefix, self._sink_id),
             ("offsetsGroupId", found.group_id, group_id),
         ):
             if before != now:
@@ -338,10 +338,10 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         def fence(lane: int) -> OpenTransaction:
             try:
                 with borrow_client(self._options.connection) as client:
-                    return TransactionalId(client, f"{self._prefix}-{lane}", self._factory.timeout_ms).fence()
+                    return TransactionalId(client, lane_id(self._sink_id, lane), self._factory.timeout_ms).fence()
             except AccessError as error:
                 # On the ids of all lanes, of which there may be more tomorrow.
-                widen(error, f"{self._prefix}-")
+                widen(error, lane_prefix(self._sink_id))
                 raise
 
         return side_by_side(fence, lanes, _AT_A_TIME, "transactions")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._client.client.transactions.open_transaction import OpenTransaction
     from pyspark_kafka._connector.sink.executor.record_batch_encoder import EncodedBatch
-    from pyspark_kafka._connector.sink.transaction_settings import TransactionSettings
+    from pyspark_kafka._connector.sink.lane_settings import LaneSettings
     from pyspark_kafka.connector import PartitionOffset
 
 _LOG = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
 
     def __init__(
         self,
-        settings: TransactionSettings,
+        settings: LaneSettings,
         transaction: OpenTransaction,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

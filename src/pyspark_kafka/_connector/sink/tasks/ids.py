@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._connector.sink.tasks.transactions import task_prefix
+from pyspark_kafka._connector.sink.transactional_ids import task_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

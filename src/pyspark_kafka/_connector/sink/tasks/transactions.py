@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._client.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
+from pyspark_kafka._connector.sink.transactional_ids import task_prefix
 
 _POOL = r"(\d+)\.(\d+)"
 _RANDOM = re.compile("[0-9a-f]{32}")
@@ -172,11 +173,6 @@ def continue_pool(found: CommitDecision | None, planned: TransactionIdentity) ->
     step = 2 if found.identity.generation is Generation.V2 else 1
     expected = replace(found.identity, producer_epoch=found.identity.producer_epoch + step)
     return found.pool if planned == expected else None
-
-
-def task_prefix(sink_id: str, pool: str) -> str:
-    """Return the prefix of a pool's transactional ids."""
-    return f"{sink_id}-{pool}-"
 
 
 def is_of_pool(name: str, sink_id: str, pool: str) -> bool:

@@ -17,6 +17,7 @@ from pyspark_kafka._client.client.queries.rights import (
 from pyspark_kafka._client.client.wire.messages import DescribeClusterRequest
 from pyspark_kafka._client.client.wire.missing_rights import UNKNOWN_SERVERS, Right, acls_command, principal_of
 from pyspark_kafka._client.options import ExactlyOnceOptions
+from pyspark_kafka._connector.sink.transactional_ids import DEFAULT_PREFIX, default_id, lane_id
 from pyspark_kafka._ops.diagnosis.findings import Finding, FindingStatus
 from pyspark_kafka._ops.diagnosis.steps.topics import read_topics, wanted_topics
 from pyspark_kafka.errors import ConnectorError, listed
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._ops.diagnosis.context import Context
 
-# What transactional ids and groups begin with, if no option names them: then the id of the query follows.
-_PREFIX = "pyspark-kafka-"
 _ANY_QUERY = "check"
 # Those on one resource.
 Rights = tuple[Right, ...]
@@ -144,14 +143,16 @@ def _transactions(context: Context) -> Iterator[Feature]:
     wanted = settings.write.exactly_once if settings.write is not None else None
     once = wanted or ExactlyOnceOptions()
     given_id, group = once.transactional_id, once.offsets_group_id
-    sink = Feature("exactly once", needed=wanted is not None, about=given_id or f"{_PREFIX}<id of the query>")
+    sink = Feature("exactly once", needed=wanted is not None, about=given_id or default_id("<id of the query>"))
     with _told(sink):
-        _judge_id(context, sink, given_id, given_id or f"{_PREFIX}{_ANY_QUERY}")
+        _judge_id(context, sink, given_id, given_id or default_id(_ANY_QUERY))
         _judge_commit_topic(context, sink, once.commit_topic)
     yield sink
     lanes = Feature("continuous, exactly once", needed=group is not None, about=sink.about)
     with _told(lanes):
-        _judge_id(context, lanes, None, f"{given_id or _PREFIX + _ANY_QUERY}-0", prefix=given_id or _PREFIX)
+        _judge_id(
+            context, lanes, None, lane_id(given_id or default_id(_ANY_QUERY), 0), prefix=given_id or DEFAULT_PREFIX
+        )
         _judge_group(context, lanes, group)
     yield lanes
 
@@ -165,7 +166,9 @@ def _told(feature: Feature) -> Iterator[None]:
         feature.unknown.append(error.message.rstrip("."))
 
 
-def _judge_id(context: Context, feature: Feature, given: str | None, tried: str, *, prefix: str = _PREFIX) -> None:
+def _judge_id(
+    context: Context, feature: Feature, given: str | None, tried: str, *, prefix: str = DEFAULT_PREFIX
+) -> None:
     step = context.step()
     held = may_write_transactions(context.client.any_broker.connect(step), tried, step)
     if held is None:
@@ -178,11 +181,13 @@ def _judge_id(context: Context, feature: Feature, given: str | None, tried: str,
 
 def _judge_group(context: Context, feature: Feature, group: str | None) -> None:
     step = context.step()
-    held = may_read_group(context.client.any_broker.connect(step), group or f"{_PREFIX}{_ANY_QUERY}", step)
+    held = may_read_group(context.client.any_broker.connect(step), group or default_id(_ANY_QUERY), step)
     if held is None:
         feature.unknown.append("the brokers offer no consumer groups to this client")
     elif not held:
-        feature.missing.append((Right("Read", "group", group or f"{_PREFIX}…", family="" if group else _PREFIX),))
+        feature.missing.append(
+            (Right("Read", "group", group or default_id("…"), family="" if group else DEFAULT_PREFIX),)
+        )
 
 
 def _judge_commit_topic(context: Context, feature: Feature, topic: str) -> None:

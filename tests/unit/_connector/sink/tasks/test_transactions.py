@@ -17,8 +17,8 @@ from pyspark_kafka._connector.sink.tasks.transactions import (
     is_abandoned,
     is_of_pool,
     new_pool,
-    task_prefix,
 )
+from pyspark_kafka._connector.sink.transactional_ids import task_prefix
 from pyspark_kafka.errors import CheckpointError, CorruptRecordsError, DeliveryError
 
 WRITTEN = TransactionIdentity(7, 4, Generation.V2)

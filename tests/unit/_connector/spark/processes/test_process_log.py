@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark import TaskContext
@@ -197,7 +198,7 @@ _QUERY, _RUN = "8c0e91aa-3c1d-4f0e-9d52-0e8d5f1c2a3b", "53f2c001-77aa-4a55-8f0b-
     ids=["micro-batch", "continuous query", "batch job"],
 )
 def test_requests_of_a_task_have_a_client_id_that_names_it(
-    properties: dict[str, str], continuous: dict[str, str], expected: str
+    properties: dict[str, str], continuous: dict[str, Any], expected: str
 ) -> None:
     TaskContext._setTaskContext(StandInTask.of(properties))
     with spark_step(**continuous):

@@ -20,8 +20,8 @@ from pyspark_kafka._connector.sink.tasks.transactions import (
     is_abandoned,
     is_of_pool,
     new_pool,
-    task_prefix,
 )
+from pyspark_kafka._connector.sink.transactional_ids import task_prefix
 from pyspark_kafka.errors import ConnectorError, DeliveryError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._connector.sink.commit_marker import default_sink_id
+from pyspark_kafka._connector.sink.transactional_ids import default_id
 from pyspark_kafka._ops.operations.checkpoints.batches import OFFSETS, batch_numbers
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def expect(judge: FileJudge, sink_id: str | None = None, *, is_sink_named: bool 
         _of_all_sources(position, max),
         attempt(OFFSETS, None, checkpoint.last_begun),
         topic_ids,
-        sink_id or ("" if query_id is None else default_sink_id(query_id)),
+        sink_id or ("" if query_id is None else default_id(query_id)),
         attempt("continuous/transactions", None, checkpoint.lane_record),
         is_sink_named or sink_id is not None,
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TransactionSettings:
+class LaneSettings:
     """The write settings of one run's lanes. Plain data, pickled to executors.
 
     Attributes:
