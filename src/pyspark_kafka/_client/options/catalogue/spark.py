@@ -278,6 +278,19 @@ _READ_OPTIONS: tuple[Option, ...] = (
         scopes=READS,
     ),
     Option(
+        "partition.metadata.cache.ttl.ms",
+        "The maximum age of the list of partitions, where `kafka.metadata.max.age.ms` is not set; -1 leaves it at the "
+        "default of that option.",
+        parity="there, the end of a micro-batch can be as old; here it is always looked up",
+        resolved_by="connection",
+        parse=scalars.off_or_number(-1, 1, scalars.INT32_MAX, "milliseconds"),
+        kind="whole number",
+        default=-1,
+        unit="ms",
+        scopes=STREAM_READ,
+        no_effect_in=BATCH_READ,
+    ),
+    Option(
         "kafkaConsumer.pollTimeoutMs",
         "The maximum time a task waits without any progress before it fails. Bytes that arrive are progress. Time for "
         "which brokers throttle the task is not counted, up to five times this time in all. In a stream, a task waits "

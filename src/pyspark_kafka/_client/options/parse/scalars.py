@@ -120,6 +120,19 @@ def whole_number(minimum: int, maximum: int, meaning: str = "") -> Callable[[str
     return parse
 
 
+def off_or_number(off: int, minimum: int, maximum: int, meaning: str) -> Callable[[str], int]:
+    """Build the parser of whole numbers from `minimum` to `maximum`, or `off`, which is below them."""
+    parse_number = whole_number(min(off, minimum), maximum, meaning)
+
+    def parse(raw: str) -> int:
+        number = parse_number(raw)
+        if number != off and number < minimum:
+            raise ValueError(f"must be {off}, or a whole number of {meaning} from {minimum} to {maximum}; got {number}")
+        return number
+
+    return parse
+
+
 def decimal(minimum: float, maximum: float) -> Callable[[str], float]:
     """Build the parser of numbers from `minimum` to `maximum`, such as 0.8."""
 

@@ -11,6 +11,7 @@ from pyspark_kafka._client.options import (
     ConnectionOptions,
     FetchOptions,
     parse_batch_read_options,
+    parse_stream_read_options,
 )
 
 SERVERS = {"kafka.bootstrap.servers": "b:9092"}
@@ -106,3 +107,26 @@ def test_missing_servers_name_the_option_and_how_to_set_it() -> None:
 def test_options_that_are_all_missing_may_be_the_options_of_a_table() -> None:
     text = str(refused(parse_batch_read_options, {}))
     assert "If this is a table of SQL: Spark does not pass the options of a table to its queries. Create a view" in text
+
+
+_AGE = "partition.metadata.cache.ttl.ms"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, 300_000),
+        ({_AGE: "-1"}, 300_000),
+        ({_AGE: "30000"}, 30_000),
+        ({_AGE: "30000", "kafka.metadata.max.age.ms": "60000"}, 60_000),
+        ({_AGE.upper(): "1"}, 1),
+    ],
+)
+def test_age_of_partitions_is_that_of_metadata_unless_it_is_given(given: dict[str, str], expected: int) -> None:
+    assert parse_stream_read_options({**READ, **given}).connection.metadata_max_age_ms == expected
+
+
+@pytest.mark.parametrize("text", ["0", "-2", "-100"])
+def test_age_of_partitions_is_positive_or_off(text: str) -> None:
+    error = refused(parse_stream_read_options, {**READ, _AGE: text})
+    assert f"Option '{_AGE}' must be" in str(error)
