@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 MOUNTED = "/mnt/kafka"
 
 
-def main(servers: str, source: str, target: str, checkpoint: str) -> None:
-    """Run the query until it is stopped."""
-    kafka = {
+def kafka_options(servers: str) -> dict[str, str]:
+    """Return the options of the connection."""
+    return {
         "kafka.bootstrap.servers": servers,
         "kafka.security.protocol": "SASL_SSL",
         "kafka.sasl.mechanism": "SCRAM-SHA-512",
@@ -20,14 +20,22 @@ def main(servers: str, source: str, target: str, checkpoint: str) -> None:
         "kafka.ssl.truststore.type": "PEM",
         "kafka.ssl.truststore.location": f"{MOUNTED}/ca.crt",
     }
+
+
+def main(servers: str, source: str, target: str, checkpoint: str, group: str = "") -> None:
+    """Run the query until it is stopped; with a group, until it has read what is there."""
+    kafka = kafka_options(servers)
     spark = SparkSession.builder.getOrCreate()
-    records = spark.readStream.format("pyspark_kafka").options(**kafka, subscribe=source).load()
-    query = (
-        records.select("key", "value")
+    read = spark.readStream.format("pyspark_kafka").options(**kafka, subscribe=source)
+    if group:
+        read = read.options(startingOffsets="earliest", commitOffsetsToGroup=group)
+    write = (
+        read.load()
+        .select("key", "value")
         .writeStream.format("pyspark_kafka")
         .options(**kafka, topic=target, deliveryGuarantee="exactly_once", checkpointLocation=checkpoint)
-        .start()
     )
+    query = (write.trigger(availableNow=True) if group else write).start()
     query.awaitTermination()
 
 
