@@ -1,6 +1,6 @@
 """Timers of a key group in the order of their times: all of them in the store, the next ones in memory. Pure.
 
-`step_time` takes those that are due; `task/stages.py` calls the function with them.
+`step_time` takes due timers; `task/stages.py` calls the function with them.
 """
 
 from __future__ import annotations

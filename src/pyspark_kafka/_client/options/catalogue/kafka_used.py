@@ -41,7 +41,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
         "The name of all requests in the logs, metrics and quotas of brokers. By default, each task has its own name, "
         "such as `pyspark-kafka-q8c0e91aa-r53f2c001-t3`: the beginning of the query's id and of its run's id, and the "
         "number of the task. In a batch job, `pyspark-kafka-s5-t3` has the stage and the number of the task. All other "
-        "requests have `pyspark-kafka`. Set a name to give a query one quota.",
+        "requests have `pyspark-kafka`. With one name, all tasks share a quota.",
         parity="there, each client has a name of its own if none is set",
         field="connection.client_id",
         parse=scalars.text,
