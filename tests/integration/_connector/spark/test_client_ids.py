@@ -73,7 +73,7 @@ def test_tasks_of_a_continuous_query_name_query_and_run(
     options = {"kafka.bootstrap.servers": proxy.address}
     read = continuous.read(spark).format("pyspark_kafka").options(**options).option("subscribe", source)
     write = read.option("startingOffsets", "earliest").load().writeStream.format("pyspark_kafka").options(**options)
-    query = write.option("topic", make_topic()).option("checkpointLocation", str(tmp_path)).start()
+    query = write.option("topic", make_topic(partitions=2)).option("checkpointLocation", str(tmp_path)).start()
     try:
         expected = ids(query.id, query.runId)
         eventually(lambda: clients(proxy, "Produce") == expected)

@@ -373,11 +373,12 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "sourceIndex",
-        "The number of this source, counted from 0, if a query has several sources; for `checkpointLocation`.",
+        "The number of this source, counted from 0, if a query has several sources, or its name, if sources have names "
+        "([checkpoints](checkpoints.md#named-sources)); for `checkpointLocation`.",
         parity=OURS,
         field="stream_read.source_index",
-        parse=scalars.whole_number(0, scalars.INT32_MAX, "sources"),
-        kind="whole number",
+        parse=scalars.source_name,
+        kind="whole number or name",
         scopes=STREAM_READ,
     ),
 )

@@ -22,6 +22,7 @@ _REGION = re.compile(r"[a-z]{2}(?:-[a-z0-9]+){2,4}")
 _SHOWN = 200
 # What may be repeated of a value that is not a word at all, or no number: a secret that was pasted into the wrong
 # option is longer, or has digits and signs in it.
+_SOURCE_NAME = re.compile(r"[a-zA-Z0-9_]{1,249}")
 _PLAIN_WORD = re.compile(r".{0,3}|[A-Za-z_]{0,12}")
 _PLAIN_NUMBER = re.compile(r".{0,3}|[0-9\s.,_+-]{0,25}[A-Za-z_ ]{0,12}")
 _HOST_LIKE = re.compile(r"[A-Za-z0-9_.:/\[\]%-]{1,100}")
@@ -118,6 +119,16 @@ def whole_number(minimum: int, maximum: int, meaning: str = "") -> Callable[[str
         return int(raw)
 
     return parse
+
+
+def source_name(raw: str) -> str:
+    """Accept the number of a source, or its name: ASCII letters, digits and underscores, as Spark's `name()`."""
+    found = raw.strip()
+    if _SOURCE_NAME.fullmatch(found) is None:
+        raise ValueError(
+            f"must be a number, or a name of ASCII letters, digits and underscores; got {shown_number(raw)}"
+        )
+    return str(int(found)) if found.isdigit() else found
 
 
 def off_or_number(off: int, minimum: int, maximum: int, meaning: str) -> Callable[[str], int]:

@@ -143,7 +143,7 @@ class StreamReadOptions(ReadOptions):
         max_trigger_delay_ms: the longest wait for `min_offsets_per_trigger`.
         max_bytes_per_trigger: about how many bytes a micro-batch has at most, as brokers store them; None: no limit.
         checkpoint_location: the query's checkpoint, if the user gave it to the source as well.
-        source_index: which of the query's sources this is, counted from 0.
+        source_index: the number of this source of the query, from 0, or its name: a folder of the checkpoint.
         committed_group: the consumer group that the ends of finished micro-batches are committed to; None: none.
         warn_headroom_ms: brokers that may delete the next record sooner than that are warned of; None: no warning.
     """
@@ -154,6 +154,6 @@ class StreamReadOptions(ReadOptions):
     max_trigger_delay_ms: int = 900_000
     max_bytes_per_trigger: int | None = None
     checkpoint_location: str | None = None
-    source_index: int = 0
+    source_index: str = "0"
     committed_group: str | None = None
     warn_headroom_ms: int | None = None

@@ -169,7 +169,7 @@ def _example(option: Option) -> str:
         return str(not option.default).lower()
     if isinstance(option.default, int):
         return str(option.default + 1)
-    return "7" if option.kind == "whole number" else "some-text"
+    return "7" if option.kind.startswith("whole number") else "some-text"
 
 
 EXAMPLES = {

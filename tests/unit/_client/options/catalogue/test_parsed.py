@@ -209,3 +209,15 @@ def test_a_value_that_no_encoding_can_send_is_refused_and_not_repeated(name: str
     error = refused(parse_read_options, {**READ, name: "hunter2\udcdf"})
     assert f"Option '{name}' is not text in UTF-8." in str(error)
     assert "hunter2" not in repr(error)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("1", "1"), (" 007 ", "7"), ("orders_2", "orders_2")])
+def test_source_is_a_number_or_a_name(text: str, expected: str) -> None:
+    options = parse_stream_read_options({**READ, "checkpointLocation": "/c", "sourceIndex": text})
+    assert options.source_index == expected
+
+
+@pytest.mark.parametrize("text", ["../0", "a/b", "", "ü", "a-b", "²"])
+def test_source_is_no_path(text: str) -> None:
+    error = refused(parse_stream_read_options, {**READ, "checkpointLocation": "/c", "sourceIndex": text})
+    assert "Option 'sourceIndex'" in str(error)

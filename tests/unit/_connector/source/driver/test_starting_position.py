@@ -189,7 +189,7 @@ def test_a_pattern_without_a_match_carries_nothing(offsets: ScriptedOffsets) -> 
 
 def test_start_is_kept_in_the_checkpoint_and_offsets_stay_plain(offsets: ScriptedOffsets, tmp_path: Path) -> None:
     offsets.logs = {A: (0, 10)}
-    options: dict[str, Any] = {"starting": Latest(), "checkpoint_location": str(tmp_path), "source_index": 1}
+    options: dict[str, Any] = {"starting": Latest(), "checkpoint_location": str(tmp_path), "source_index": "1"}
     first_run = stream_of(**options)
     assert first_run.initialOffset() == KafkaSourceOffset({A: 10})
     assert (tmp_path / "sources" / "1" / "0").read_bytes() == b'\0v1\n{"t":{"0":10}}'

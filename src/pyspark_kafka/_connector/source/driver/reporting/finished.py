@@ -34,11 +34,11 @@ class FinishedBatches:
     Args:
         group: the consumer group that gets the ends; None: no commits.
         files: the query's checkpoint, for the finished batches when a run stops; None: unknown.
-        source_index: the number of this source in the query.
+        source_index: the number of this source in the query, or its name.
     """
 
     def __init__(
-        self, group: CommittedGroup | None, files: CheckpointFiles | None = None, source_index: int = 0
+        self, group: CommittedGroup | None, files: CheckpointFiles | None = None, source_index: str = "0"
     ) -> None:
         self._group = group
         self._files, self._source_index = files, source_index
@@ -101,7 +101,7 @@ class FinishedBatches:
         self._group.flush(once_more=True)
 
 
-def finished_end(files: CheckpointFiles, source_index: int) -> KafkaSourceOffset | None:
+def finished_end(files: CheckpointFiles, source_index: str) -> KafkaSourceOffset | None:
     """Return the end of the newest micro-batch that is in both logs of a checkpoint; None if there is none.
 
     Raises:

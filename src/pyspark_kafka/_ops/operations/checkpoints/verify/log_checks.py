@@ -224,7 +224,8 @@ class LogChecks:
 
     def _compare(self, before: PlannedBatch, batch: PlannedBatch) -> None:
         name = f"{OFFSETS}/{batch.batch_id}"
-        if set(before.ends) != set(batch.ends):
+        # Sources with names of their own may come and go: Spark continues the others.
+        if any(source.isdigit() for source in before.ends.keys() ^ batch.ends.keys()):
             self._findings.add_finding(
                 Severity.WARNING,
                 "other-sources",

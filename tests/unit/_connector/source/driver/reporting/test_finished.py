@@ -72,7 +72,7 @@ def test_stream_without_a_group_does_nothing(tmp_path: Path) -> None:
 
 
 def test_stop_notes_what_the_checkpoint_says_is_finished_once(group: Any, tmp_path: Path) -> None:
-    finished = FinishedBatches(group, write_logs(tmp_path, [3, 6, 9], committed=2), source_index=1)
+    finished = FinishedBatches(group, write_logs(tmp_path, [3, 6, 9], committed=2), source_index="1")
     finished.stop()
     finished.stop()
     assert group.noted == [{A: 6}]

@@ -173,6 +173,17 @@ def test_another_number_of_sources_is_a_warning(tmp_path: Path) -> None:
     assert codes(tmp_path) == [("warning", "other-sources", "offsets/4")]
 
 
+def test_named_sources_come_and_go(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, ENDS)
+    for number, names in enumerate([("orders",), ("orders", "returns"), ("returns",)], 2):
+        lines = offsets_text(number, [], version=2).splitlines() + [f'{name}:{{"{name}":{{"0":7}}}}' for name in names]
+        (tmp_path / "offsets" / str(number)).write_text("\n".join(lines))
+    # From numbers to names, it is another query.
+    assert [code for code in codes(tmp_path) if code[1] == "other-sources"] == [
+        ("warning", "other-sources", "offsets/2")
+    ]
+
+
 def test_time_that_goes_back_is_a_note(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, ENDS)
     (tmp_path / "offsets" / "4").write_text(offsets_text(0, [ENDS[4]]))
