@@ -208,7 +208,8 @@ test-interop:  ## Test checkpoints shared with Spark's JVM connector; JVM_JARS=d
 	@$(if $(SPARK),$(spark_venv),$(pyspark42_venv))
 	@$(call before_tests,$(interop_venv))
 	@$(call recorded,interop) export PYSPARK_KAFKA_JVM_JARS="$$(cd '$(JVM_JARS)' && pwd)" && test -n "$$PYSPARK_KAFKA_JVM_JARS" && \
-		$(interop_venv)/bin/python -m pytest tests/integration/_connector/spark/test_checkpoint_interop.py $(ARGS)
+		$(interop_venv)/bin/python -m pytest tests/integration/_connector/spark/test_checkpoint_interop.py \
+		tests/integration/_connector/spark/test_connector_options.py $(ARGS)
 
 test-yarn: $(VENV)  ## Run programs on YARN, in client and in cluster mode
 	@$(call before_tests,$(VENV))
