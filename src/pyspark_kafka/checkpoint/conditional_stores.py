@@ -1,6 +1,7 @@
 """Stores that decide which of several writers of a file comes first: object stores and HDFS, each by its own client.
 
-`pyarrow.fs` has no write on a condition, and its moves replace what is there.
+`pyarrow.fs` has no write on a condition, and its moves replace what is there. Without such a client, `files.py` writes
+as it can, and two drivers can both succeed.
 """
 
 from __future__ import annotations

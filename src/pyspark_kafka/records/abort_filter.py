@@ -1,4 +1,4 @@
-"""The batches that a reader of committed records must not see. Pure state, no bytes."""
+"""The batches that a reader of committed records (`read_committed`) must not see. Pure state, no bytes."""
 
 from __future__ import annotations
 

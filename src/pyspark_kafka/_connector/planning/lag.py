@@ -1,4 +1,4 @@
-"""The lag of positions: the one computation for sources, metrics and operations. Pure."""
+"""The lag of positions in offsets: the one computation for sources, metrics and operations. Pure."""
 
 from __future__ import annotations
 

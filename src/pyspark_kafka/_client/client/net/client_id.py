@@ -1,7 +1,7 @@
 """The client id of requests if option `kafka.client.id` is not set: this package, and the task that sends them.
 
-Brokers have it in their request logs, metrics and quotas. Of one process, because a Python worker runs one task at a
-time, and because connections outlive tasks.
+`_connector/spark/processes/process_log.py` names each task. Brokers have the id in their request logs, metrics and
+quotas. Of one process, because a Python worker runs one task at a time, and because connections outlive tasks.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 - `micro_batch`, `batch`, `continuous`: the kinds of read; `stream`: the common base of the first and the last.
   `batch` also applies the filters of a read.
 - `starting_position`, `edge_resolver`: where a read starts and ends; `admission`: where a micro-batch ends.
-- `topic_losses`, `topic_watch`: deleted and recreated topics.
+- `topic_losses`, `topic_watch`: deleted and recreated topics, the beginnings of new partitions.
 - `offset_reader`, `assignment`: the look-ups; `tasks`: ranges to tasks.
 - `reporting/`: reports next to the batches.
 

@@ -58,7 +58,8 @@ class JsonDecoder:
     reads it, which takes more. Numbers, texts and times are read as arrow-json reads them, which is lenient: 1.5
     becomes 1 where a whole number is wanted, and the text "12" becomes 12. Fields of structs that the type lacks are
     skipped, fields that a value lacks are null, and of a repeated name the last field counts. A map has every entry,
-    also several of one key. Bytes are Base64 text. Times that have a pattern are text of it.
+    also several of one key. Bytes are Base64 text. Times that have a pattern are text of it. A number out of range of
+    its type is a bad value: `TYPE_MISMATCH`.
 
     Runs on: executor; pure computation.
 

@@ -1,7 +1,7 @@
 """Protobuf: values of one message each, as Arrow columns.
 
-- `proto_text` compiles a schema, with the `known_files` that registries lack; `descriptors` finds its message,
-  `field_selection` leaves fields out.
+- `proto_text` compiles a schema, with the `known_files` that registries lack; `descriptors` finds its message
+  and the column that it becomes, `field_selection` leaves fields out.
 - `message_index` reads which message of a schema a value is; `by_schema` reads values that have a schema each.
 - `outline` walks over values before they are read, with `_kernel_outline`, compiled or not (`_variant`): it finds bad
   values, limits depth and cells, and merges repeated fields.

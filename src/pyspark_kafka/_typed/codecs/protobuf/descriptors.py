@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_kafka._typed.codecs.protobuf.handler.message_handler import MessageHandler
-from pyspark_kafka._typed.codecs.protobuf.handler.plain_schema import plain_message, used_files
+from pyspark_kafka._typed.codecs.protobuf.handler.plain_message import plain_message, used_files
 from pyspark_kafka._typed.codecs.protobuf.handler.recursive_messages import has_recursion, unroll_message
 from pyspark_kafka._typed.codecs.protobuf.known_files import known_files
 from pyspark_kafka.errors import MissingDependencyError, SchemaError, listed

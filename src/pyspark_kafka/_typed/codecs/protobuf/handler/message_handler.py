@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark_kafka._typed.codecs.projection import with_items
 
 if TYPE_CHECKING:
-    from pyspark_kafka._typed.codecs.protobuf.handler.plain_schema import PlainMessage
+    from pyspark_kafka._typed.codecs.protobuf.handler.plain_message import PlainMessage
 
 # A number in the one form that a read has for it.
 _NUMBER = r"^(0|-?[1-9][0-9]{0,9})$"

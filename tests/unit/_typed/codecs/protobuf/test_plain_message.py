@@ -12,7 +12,7 @@ from pyspark_kafka._typed.codecs.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka._typed.codecs.protobuf.descriptors import find_message
 from pyspark_kafka._typed.codecs.protobuf.encoding import ProtobufEncoder
 from pyspark_kafka._typed.codecs.protobuf.field_selection import narrow_message
-from pyspark_kafka._typed.codecs.protobuf.handler.plain_schema import plain_message, used_files
+from pyspark_kafka._typed.codecs.protobuf.handler.plain_message import plain_message, used_files
 from pyspark_kafka._typed.codecs.protobuf.proto_text import read_file_set
 from pyspark_kafka._typed.codecs.schemas import NamedSchema, RegisteredSchema
 from pyspark_kafka.errors import SchemaError
