@@ -101,14 +101,14 @@ def build_archive_of_package(place: Path) -> Path:
 
 
 def pack_environment(place: Path) -> Path:
-    """Pack an environment with the package, its extras hdfs and spark and all that they need, as docs/deploy.md tells.
+    """Pack an environment with the package, its extras cli, hdfs and spark and all that they need, as docs/deploy.md tells.
 
     They are what is installed here. The environment has Spark's jars, as pip installs them; the archive has not.
     """
     environment, archive = place / "env", place / "env.tar.gz"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     (own,) = environment.glob("lib/python*/site-packages")
-    for name in _requirements("pyspark-kafka[hdfs,spark]"):
+    for name in _requirements("pyspark-kafka[cli,hdfs,spark]"):
         for file in metadata.distribution(name).files or ():
             # The package itself is installed in place: a line of a .pth file. Scripts are outside of the folder.
             if file.suffix != ".pth" and ".." not in file.parts and "tests" not in file.parts:
