@@ -5,19 +5,17 @@ Nothing that reads records imports this.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any
-
-from pyspark.sql.streaming.listener import JStreamingQueryListener, QueryProgressEvent, StreamingQueryListener
 
 from pyspark_kafka._connector.spark.local_bus import LOCAL_BUS, session_key
 from pyspark_kafka._connector.spark.processes.process_log import stand_in
 from pyspark_kafka._connector.spark.processes.python_choice import warn_without_package
 from pyspark_kafka._ops.metrics.connect_bus import join_again, join_bus, leave_bus
 from pyspark_kafka._ops.metrics.store import MetricsStore
+from pyspark_kafka._ops.metrics.text_events import TextEventsListener
 from pyspark_kafka._ops.metrics.values import query_metrics, reads_other_data
 
 if TYPE_CHECKING:
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import (
         QueryIdleEvent,
+        QueryProgressEvent,
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
@@ -36,23 +35,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("pyspark_kafka.metrics")
 
 
-class _TextListener(JStreamingQueryListener):
-    """A listener that gets classic Spark's reports as one text each, as Spark Connect sends them.
-
-    PySpark's own fetches each value of a report from the JVM in a call of its own, more than a hundred of them, and the
-    next micro-batch waits for the processors in the meantime.
-    """
-
-    def onQueryProgress(self, jevent: Any) -> None:
-        """Hand on the event of a micro-batch."""
-        try:
-            event = QueryProgressEvent.fromJson({"progress": json.loads(jevent.progress().json())})
-        except Exception:  # noqa: BLE001 - another PySpark may have another form
-            event = QueryProgressEvent.fromJObject(jevent)
-        self.pylistener.onQueryProgress(event)
-
-
-class MetricsListener(StreamingQueryListener):
+class MetricsListener(TextEventsListener):
     """A log line for every micro-batch and every epoch of continuous queries; keeps each query's newest figures.
 
     Never raises into Spark's listener bus: an event that cannot be read is logged as a warning.
@@ -118,16 +101,6 @@ class MetricsListener(StreamingQueryListener):
     def is_stopped(self) -> bool:
         """Whether `stop` has been called and has returned."""
         return self._stopped
-
-    @property
-    def _jlistener(self) -> Any:
-        """Return the listener that classic Spark calls; PySpark gets it when the listener is added."""
-        if not hasattr(self, "_jlistenerobj"):
-            from pyspark import SparkContext  # noqa: PLC0415 - of classic Spark
-
-            jvm: Any = SparkContext._jvm  # noqa: SLF001 - as PySpark's own
-            self._jlistenerobj = jvm.PythonStreamingQueryListenerWrapper(_TextListener(self))
-        return self._jlistenerobj
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Record that a query runs, whatever it reads: one may fail in its first micro-batch."""

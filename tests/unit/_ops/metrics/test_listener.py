@@ -20,8 +20,9 @@ from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._connector.spark.processes.process_log import StandInHandler
 from pyspark_kafka._ops.metrics import values
 from pyspark_kafka._ops.metrics.export.families import query_families
-from pyspark_kafka._ops.metrics.listener import MetricsListener, _make_visible, _TextListener
+from pyspark_kafka._ops.metrics.listener import MetricsListener, _make_visible
 from pyspark_kafka._ops.metrics.store import MetricsStore
+from pyspark_kafka._ops.metrics.text_events import _TextListener
 from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
 
 PYTHON_STREAM = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStreamWithTriggerAvailableNow@1f"
