@@ -55,6 +55,7 @@ MERMAID, MERMAID_SHA256 = "12.3.0", "be0684e8d20bfc874df12c0f04927a5c482f57f2200
 MODULES = {
     "pyspark_kafka": "Programs",
     "pyspark_kafka.metrics": "Figures of queries",
+    "pyspark_kafka.lineage": "Lineage of queries",
     "pyspark_kafka.continuous": "Continuous queries",
     "pyspark_kafka.connector": "Contracts of sources and sinks",
     "pyspark_kafka.connector.filters": "Filters of a read",

@@ -43,7 +43,7 @@ ALLOWED = {
 EXCEPTIONS = {
     "certifi": (
         "MPL-2.0",
-        "A list of authorities; the licence asks for the source of changes to it. Only with extras `registry`, `lineage`.",
+        "A list of authorities; the licence asks for the source of changes to it. With extras `registry`, `lineage`.",
     ),
     "crc32c": (
         "LGPL-2.1-or-later",

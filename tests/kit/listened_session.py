@@ -10,6 +10,7 @@ class StandInStreams:
 
     def __init__(self) -> None:
         self.listeners: list[object] = []
+        self.active: list[object] = []
 
     def addListener(self, listener: object) -> None:  # noqa: N802 - Spark's contract
         self.listeners.append(listener)

@@ -27,6 +27,7 @@ PUBLIC = (
     "pyspark_kafka.delegation_tokens",
     "pyspark_kafka.errors",
     "pyspark_kafka.formats",
+    "pyspark_kafka.lineage",
     "pyspark_kafka.metrics",
     "pyspark_kafka.records",
     "pyspark_kafka.spark",

@@ -71,7 +71,7 @@ def columns_of(schema: Mapping[str, Any]) -> tuple[DatasetColumn, ...]:
 
 
 def _column(name: str, kind: str | Mapping[str, Any]) -> DatasetColumn:
-    """Return a column; parts of maps and arrays have the names that OpenLineage's agent for Spark gives them."""
+    """Return a column; parts of maps and arrays are named as OpenLineage's agent for Spark names them."""
     if isinstance(kind, str):
         return DatasetColumn(name, kind)
     parts: list[tuple[str, Any]] = []

@@ -65,7 +65,7 @@ def application_names(setting: Setting, environment: Mapping[str, str]) -> Appli
     """Return the names of a session's queries, by the settings of OpenLineage's agent for Spark.
 
     If the agent runs, and `spark.openlineage.applicationRunId` names its run of the application, this run is the
-    parent, as of the agent's own jobs. Otherwise the parent is the one that the settings or the environment name.
+    parent, as of the agent's own jobs. Otherwise the settings or the environment name the parent.
 
     Args:
         setting: returns a setting of Spark by its name; None if it is not set.
@@ -95,7 +95,7 @@ def _of_context(setting: Setting) -> ParentRun | None:
         parent = json.loads(setting(f"{_PREFIX}context") or "null")["parent"]
         run = _run_of(parent)
         return ParentRun(run, _run_of(parent["root"]) if parent.get("root") else run)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
+import re
 import threading
-import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("pyspark_kafka.lineage")
 
 _MAX_PENDING = 1_000
-# How long a program that ends waits for its last events.
-_LAST_SECONDS = 5.0
+# User and password of an address, in the error of a collector that refuses an event.
+_LOGIN = re.compile(r"//[^/@\s]+@")
+_MAX_TEXT = 500
 
 
 class EventSender:
@@ -46,10 +47,6 @@ class EventSender:
         self._thread: threading.Thread | None = None
         self._busy = self._over = False
         self.sent = self.failed = self.dropped = 0
-        # A weak reference: a sender that is gone is not to be held until the program ends.
-        own = weakref.ref(self)
-        self._at_exit = lambda: _finish(own)
-        atexit.register(self._at_exit)
 
     def post(self, build: Callable[[], Iterable[Any]]) -> None:
         """Build events soon, and send them; never blocks or raises.
@@ -82,18 +79,26 @@ class EventSender:
         with self._changed:
             return self._changed.wait_for(lambda: not self._pending and not self._busy, deadline.remaining_s())
 
-    def stop(self, within_s: float = _LAST_SECONDS) -> bool:
+    def stop(self, within_s: float) -> bool:
         """Send what is pending, for at most this time, and no more from then on; return whether it was sent.
 
         Safe to repeat.
         """
+        deadline = Deadline(within_s * 1_000)
         is_done = self.flush(within_s)
         with self._changed:
-            self._over = True
             self._pending.clear()
-            self._changed.notify_all()
-        atexit.unregister(self._at_exit)
+            thread = self._thread
+        self.end()
+        if thread is not None:
+            thread.join(deadline.remaining_s())
         return is_done
+
+    def end(self) -> None:
+        """Take no more events; what is pending is still sent. Does not block."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
 
     def _run(self) -> None:
         while True:
@@ -118,13 +123,10 @@ class EventSender:
             self.failed += 1
             if self.failed == 1:
                 _LOG.warning(
-                    "Lineage: an event cannot be sent: %s. Queries are not affected. This is logged once.",
-                    f"{type(error).__name__}: {error}",
+                    "Lineage: an event cannot be sent: %s. Queries are not affected. This is logged once.", _text(error)
                 )
                 _LOG.debug("The event that cannot be sent", exc_info=True)
 
 
-def _finish(own: weakref.ref[EventSender]) -> None:
-    sender = own()
-    if sender is not None:
-        sender.stop()
+def _text(error: BaseException) -> str:
+    return printable(_LOGIN.sub("//", f"{type(error).__name__}: {error}"))[:_MAX_TEXT]

@@ -111,7 +111,7 @@ class RunFacts:
 
     Attributes:
         run: its names.
-        processing: whether it ends by itself.
+        processing: `BATCH` for a query that ends, else `STREAMING`.
         job_type: the kind of query: `SQL_JOB` as OpenLineage's agent for Spark has it, or `CONTINUOUS_QUERY`.
         spark_version: of the session.
         flow: what it reads and writes.

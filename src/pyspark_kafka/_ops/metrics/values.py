@@ -198,10 +198,14 @@ def reads_other_data(progress: StreamingQueryProgress) -> bool:
     It shows nothing as long as the offsets of a Python source are not known.
     """
     return not any(
-        source.description.startswith((_PYTHON_STREAM, _CONTINUOUS))
-        and (_is_unknown(source.endOffset) or _is_kafka(source.endOffset))
+        is_python_stream(source.description) and (_is_unknown(source.endOffset) or _is_kafka(source.endOffset))
         for source in progress.sources
     )
+
+
+def is_python_stream(description: str) -> bool:
+    """Return whether a source of a progress event is a Python source, or Kafka in a continuous query."""
+    return description.startswith((_PYTHON_STREAM, _CONTINUOUS))
 
 
 def _is_unknown(offset: str | None) -> bool:
@@ -226,7 +230,7 @@ def _is_kafka(offset: str) -> bool:
 
 
 def _source_metrics(index: int, source: SourceProgress) -> SourceMetrics | None:
-    if not source.description.startswith((_PYTHON_STREAM, _CONTINUOUS)):
+    if not is_python_stream(source.description):
         return None
     try:
         end = KafkaSourceOffset.from_json(offset_text(source.endOffset))

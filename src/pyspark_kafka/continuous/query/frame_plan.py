@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from pyspark_kafka.connector import SupportsRead
+    from pyspark_kafka.connector import ContinuousStream, SupportsRead
     from pyspark_kafka.continuous.run.plan import QueryPlan
     from pyspark_kafka.continuous.task.stages import Stage, TimeMode
 
@@ -68,6 +68,23 @@ class FramePlan:
         steps = [f"{'   ' * depth}+- {line}" for depth, line in enumerate(lines)]
         tasks = "as many tasks as slots" if plan.tasks is None else f"at most {plan.tasks} tasks"
         return "\n".join(["== Continuous Query ==", *steps, f"{tasks}, an epoch each {plan.interval_ms} ms"])
+
+
+@dataclass(frozen=True)
+class QueryEnds:
+    """The source and the sink of a started query, for reports about it.
+
+    Attributes:
+        frame: the source, and the functions of its rows.
+        stream: the read.
+        sink: the name of the sink's table.
+        sink_options: of the write, without options of the engine. Some may be secrets.
+    """
+
+    frame: FramePlan
+    stream: ContinuousStream
+    sink: str
+    sink_options: Mapping[str, str]
 
 
 def _step(step: Stage) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+    from pyspark_kafka.continuous.query.frame_plan import QueryEnds
     from pyspark_kafka.continuous.query.runner import QueryRunner
     from pyspark_kafka.continuous.reports.events import QueryNames
     from pyspark_kafka.continuous.reports.progress import ProgressLog
@@ -27,8 +28,16 @@ class ContinuousQuery:
     Source: Spark `pyspark.sql.streaming.StreamingQuery`.
     """
 
-    def __init__(self, runner: QueryRunner, names: QueryNames, progress: ProgressLog, explanation: str = "") -> None:
+    def __init__(
+        self,
+        runner: QueryRunner,
+        names: QueryNames,
+        progress: ProgressLog,
+        explanation: str = "",
+        ends: QueryEnds | None = None,
+    ) -> None:
         self._runner, self._names, self._progress, self._explanation = runner, names, progress, explanation
+        self._ends = ends
 
     def __repr__(self) -> str:
         return f"<ContinuousQuery {self.name or ''} {self.id}: {self._runner.message}>".replace("  ", " ")
@@ -199,3 +208,8 @@ class _Signals:
 
 
 _SIGNALS = _Signals()
+
+
+def ends_of(query: ContinuousQuery) -> QueryEnds | None:
+    """Return the source and the sink of a query, for reports about it; None if it has none, as in a test."""
+    return query._ends  # noqa: SLF001 - not for users: its options may be secrets

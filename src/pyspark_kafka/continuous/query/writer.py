@@ -27,6 +27,7 @@ from pyspark_kafka.continuous.channel.file_limit import file_limit, raise_file_l
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.placement.sessions import address_of_driver, check_session, default_file_system
 from pyspark_kafka.continuous.query.arguments import KAFKA, interval_ms, table_of, text_of
+from pyspark_kafka.continuous.query.frame_plan import QueryEnds
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.continuous.query.runner import QueryRunner
 from pyspark_kafka.continuous.query.spark_names import WRITER_HINTS, SparkNames
@@ -203,7 +204,8 @@ class ContinuousWriter(SparkNames):
             events.terminated(failure)
 
         runner = QueryRunner(frame.spark, plan, files, epochs, names, progress, ended)
-        query = ContinuousQuery(runner, names, progress, frame.explained(self._table.name(), plan))
+        ends = QueryEnds(frame, stream, self._table.name(), self._sink_options)
+        query = ContinuousQuery(runner, names, progress, frame.explained(ends.sink, plan), ends)
         STREAMS.began(query)
         try:
             events.started()
@@ -238,9 +240,7 @@ class ContinuousWriter(SparkNames):
                 condition="CAPABILITY_MISSING",
                 hint="Name STREAMING_WRITE in capabilities() and implement it.",
             )
-        options = CaseInsensitiveDict(
-            {key: value for key, value in self._options.items() if key not in _ENGINE_OPTIONS}
-        )
+        options = self._sink_options
         options[_CHECKPOINT] = location
         write = table.newWriteBuilder(LogicalWriteInfo(options, self._frame.schema, query_id)).build()
         made = write.toContinuous(stream, self._interval_ms)
@@ -249,6 +249,10 @@ class ContinuousWriter(SparkNames):
             # Raises CapabilityError, before anything is read.
             job.deserializeMessage("{}")
         return job
+
+    @property
+    def _sink_options(self) -> CaseInsensitiveDict:
+        return CaseInsensitiveDict({key: value for key, value in self._options.items() if key not in _ENGINE_OPTIONS})
 
     def _number(self, name: str, maximum: int, without: str, *, minimum: int = 1) -> int | None:
         text = self._options.get(name)

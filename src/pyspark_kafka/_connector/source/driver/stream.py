@@ -13,7 +13,7 @@ from pyspark_kafka._connector.source.driver.reporting.finished import FinishedBa
 from pyspark_kafka._connector.source.driver.starting_position import StartingPosition
 from pyspark_kafka._connector.source.driver.topic_losses import TopicLosses
 from pyspark_kafka._connector.source.driver.topic_watch import TopicWatch
-from pyspark_kafka._connector.source.read_columns import plan_columns
+from pyspark_kafka._connector.source.read_columns import plan_columns, reader_schemas
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.options import StreamReadOptions
     from pyspark_kafka._connector.source.read_columns import PendingReaderSchemas
     from pyspark_kafka._typed.typed.read_formats import ReadFormats
+    from pyspark_kafka.checkpoint.reader_schemas import ReaderSchema
     from pyspark_kafka.connector import Offset
 
 _LOG = logging.getLogger(__name__)
@@ -97,6 +98,11 @@ class KafkaStream:
             _LOG.warning("%s", note)
         columns = plan_columns(parsed, starts=True)
         return cls(parsed, columns.schema, columns.formats, versions=columns.versions, **more)
+
+    @property
+    def readerSchemas(self) -> Mapping[str, ReaderSchema]:
+        """The schemas of a registry that keys and values are read with, by column; pure."""
+        return {} if self._formats is None else reader_schemas(self._formats)
 
     def initialOffset(self) -> KafkaSourceOffset:
         """Return the start of a new query: the starting option, resolved for the partitions of the first call.
