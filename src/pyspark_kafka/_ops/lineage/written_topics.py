@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Of a plan: more are no plan of a person.
-_MAX_STEPS = 1_000
+_MAX_STEPS = 300
 
 
 def written_topics(plan: Any) -> set[str]:
@@ -58,7 +58,8 @@ class _ConstantSearch:
         elif kind == "Literal":
             value = expression.value()
             if value is not None and not path:
-                yield str(value)
+                # Text is written as bytes where it may hold any character.
+                yield bytes(value).decode("utf-8", "replace") if isinstance(value, (bytes, bytearray)) else str(value)
         elif kind == "CaseWhen":
             for branch in items_of(expression.branches()):
                 yield from self.find(branch._2(), path)  # noqa: SLF001 - Scala's name

@@ -1,0 +1,323 @@
+"""The lineage of whole queries, with Spark and a broker, at a collector that checks events by the published schemas."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import pyspark_kafka
+from kit.fakes.schema_registry import SchemaRegistryServer
+from kit.fixtures.broker import TopicMaker
+from kit.independent_client import Record, produce
+from kit.lineage_collector import LineageCollector, lineage_collector
+from kit.programs.run import run_program
+from kit.waiting import PATIENCE_S
+from pyspark_kafka import continuous, lineage
+
+_PAGE = Path(__file__).parents[4] / "docs" / "lineage.md"
+_PARENT = "019f0a6c-0000-7000-8000-000000000001"
+
+
+@pytest.fixture
+def collector() -> Iterator[LineageCollector]:
+    """A collector that the environment names, as a user's would; all of its events are as the schemas say."""
+    before = dict(os.environ)
+    with lineage_collector() as collector:
+        os.environ["OPENLINEAGE_URL"] = collector.url
+        yield collector
+        assert collector.refused == []
+    # The client itself adds variables.
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+
+
+@pytest.fixture
+def listener(spark: SparkSession, collector: LineageCollector) -> Iterator[lineage.LineageListener]:
+    made = lineage.listen(spark)
+    assert collector.events == []
+    yield made
+    made.stop(PATIENCE_S)
+
+
+def options(servers: str, **more: str) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": servers, **more}
+
+
+def batch(spark: SparkSession, servers: str, topic: str, **more: str) -> DataFrame:
+    return spark.read.format("pyspark_kafka").options(**options(servers, subscribe=topic, **more)).load()
+
+
+def stream(spark: SparkSession, servers: str, topic: str, **more: str) -> DataFrame:
+    reader = spark.readStream.format("pyspark_kafka")
+    return reader.options(**options(servers, subscribe=topic, startingOffsets="earliest", **more)).load()
+
+
+def topics(datasets: list[Mapping[str, Any]]) -> dict[str, int | None]:
+    """Return the rows of datasets by topic."""
+    found: dict[str, int | None] = {}
+    for each in datasets:
+        facets = each.get("inputFacets") or each.get("outputFacets") or {}
+        found[each["name"]] = next((facet["rowCount"] for facet in facets.values()), None)
+    return found
+
+
+def columns(dataset: Mapping[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["type"] for each in dataset["facets"]["schema"]["fields"]}
+
+
+def test_batch_from_topic_to_topic_has_both_with_their_rows(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    collector: LineageCollector,
+    listener: lineage.LineageListener,
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, [Record(b"k", b"v", 0)] * 5)
+    spark.conf.set("spark.openlineage.parentJobNamespace", "airflow")
+    spark.conf.set("spark.openlineage.parentJobName", "nightly.orders")
+    spark.conf.set("spark.openlineage.parentRunId", _PARENT)
+    rows = batch(spark, bootstrap_servers, source).where("offset < 3").select("key", "value")
+    rows.write.format("pyspark_kafka").options(**options(bootstrap_servers, topic=target)).mode("append").save()
+    assert listener.flush(PATIENCE_S)
+    start, end = collector.of_job("append_data")
+    assert (start["eventType"], end["eventType"]) == ("START", "COMPLETE")
+    assert start["run"]["runId"] == end["run"]["runId"]
+    assert start["eventTime"] < end["eventTime"]
+    suffix = target.replace(".", "_")
+    # As the agent for Spark: Spark's own name of the step has the name of the table.
+    assert end["job"]["namespace"] == "default"
+    assert end["job"]["name"] == f"pyspark_kafka_tests.append_data_pyspark_kafka.{suffix}"
+    assert end["job"]["facets"]["jobType"]["processingType"] == "BATCH"
+    assert {each["namespace"] for each in (*end["inputs"], *end["outputs"])} == {f"kafka://{bootstrap_servers}"}
+    assert topics(end["inputs"]) == {source: 5}
+    assert topics(end["outputs"]) == {target: 3}
+    assert columns(end["inputs"][0])["offset"] == "long"
+    assert columns(end["outputs"][0]) == {"key": "binary", "value": "binary"}
+    assert end["run"]["facets"]["parent"]["run"]["runId"] == _PARENT
+
+
+def test_batch_read_has_its_topic_and_other_batches_have_no_events(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    collector: LineageCollector,
+    listener: lineage.LineageListener,
+) -> None:
+    source = make_topic()
+    produce(bootstrap_servers, source, [Record(b"k", b"v", 0)] * 5)
+    assert spark.range(5).count() == 5
+    assert len(batch(spark, bootstrap_servers, source).groupBy("value").count().collect()) == 1
+    assert listener.flush(PATIENCE_S)
+    assert collector.states() == ["START", "COMPLETE"]
+    assert topics(collector.events[1]["inputs"]) == {source: 5}
+    assert collector.events[1]["outputs"] == []
+
+
+def test_batch_that_fails_has_its_message(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    collector: LineageCollector,
+    listener: lineage.LineageListener,
+) -> None:
+    source = make_topic()
+    produce(bootstrap_servers, source, [Record(b"k", b"v", 0)])
+    rows = batch(spark, bootstrap_servers, source).selectExpr("CAST(raise_error('broken') AS STRING) AS value")
+    with pytest.raises(Exception, match="broken"):
+        rows.write.format("pyspark_kafka").options(**options(bootstrap_servers, topic="t")).mode("append").save()
+    assert listener.flush(PATIENCE_S)
+    assert collector.states() == ["START", "FAIL"]
+    message = collector.events[1]["run"]["facets"]["errorMessage"]["message"]
+    assert "broken" in message
+    assert "\tat " not in message
+
+
+def test_micro_batches_have_one_run_with_the_rows_of_all(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    tmp_path: Path,
+    collector: LineageCollector,
+    listener: lineage.LineageListener,
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, [Record(b"k", b"v", 0)] * 50)
+    rows = stream(spark, bootstrap_servers, source, maxOffsetsPerTrigger="20").select("key", "value")
+    writer = rows.writeStream.format("pyspark_kafka").options(**options(bootstrap_servers, topic=target))
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    query.awaitTermination()
+    # The name that the agent for Spark finds.
+    executed = query._jsq.streamingQuery().lastExecution().executedPlan()
+    assert executed.nodeName() == "WriteToDataSourceV2"
+    assert listener.flush(PATIENCE_S)
+    assert collector.states() == ["START", "RUNNING", "COMPLETE"]
+    assert {each["run"]["runId"] for each in collector.events} == {str(query.runId)}
+    suffix = target.replace(".", "_")
+    assert {each["job"]["name"] for each in collector.events} == {
+        f"pyspark_kafka_tests.write_to_data_source_v2.{suffix}"
+    }
+    start, _, end = collector.events
+    assert (topics(start["inputs"]), topics(start["outputs"])) == ({source: None}, {target: None})
+    assert (topics(end["inputs"]), topics(end["outputs"])) == ({source: 50}, {target: 50})
+    assert columns(end["inputs"][0])["timestamp"] == "timestamp"
+    assert end["job"]["facets"]["jobType"]["processingType"] == "STREAMING"
+
+
+def test_micro_batches_that_fail_have_their_message(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    tmp_path: Path,
+    collector: LineageCollector,
+    listener: lineage.LineageListener,
+) -> None:
+    source = make_topic()
+    produce(bootstrap_servers, source, [Record(b"k", b"{", 0)])
+    rows = stream(spark, bootstrap_servers, source, valueFormat="json", valueSchema="id INT").select("value.id")
+    query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).queryName("typed").start()
+    with pytest.raises(Exception, match="BAD_RECORD"):
+        query.awaitTermination()
+    assert listener.flush(PATIENCE_S)
+    assert collector.states() == ["START", "FAIL"]
+    end = collector.events[1]
+    assert re.fullmatch(r"pyspark_kafka_tests\.\w+\.typed", end["job"]["name"])
+    assert "BAD_RECORD" in end["run"]["facets"]["errorMessage"]["message"]
+    assert "Streaming Query" not in end["run"]["facets"]["errorMessage"]["message"]
+
+
+def test_dead_letters_are_an_output_beside_the_good_rows(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    tmp_path: Path,
+    collector: LineageCollector,
+    listener: lineage.LineageListener,
+) -> None:
+    source, valid, dead = make_topic(), make_topic(), make_topic()
+    produce(bootstrap_servers, source, [Record(b"k", b'{"id":1}', 0), Record(b"k", b"{", 0)])
+    rows = stream(
+        spark,
+        bootstrap_servers,
+        source,
+        valueFormat="json",
+        valueSchema="id INT",
+        mode="PERMISSIVE",
+        includeHeaders="true",
+    )
+    good = [f"'{valid}' AS topic", "key", "to_json(value) AS value"]
+    both = pyspark_kafka.with_dead_letters(rows, good, topic=dead)
+    writer = both.writeStream.format("pyspark_kafka").options(**options(bootstrap_servers))
+    writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start().awaitTermination()
+    assert listener.flush(PATIENCE_S)
+    # Spark counts the rows of both together.
+    assert topics(collector.events[-1]["outputs"]) == {valid: None, dead: None}
+
+
+def test_continuous_query_with_formats_has_subjects_and_column_lineage(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    tmp_path: Path,
+    schema_registry: SchemaRegistryServer,
+    collector: LineageCollector,
+    listener: lineage.LineageListener,
+) -> None:
+    source, target = make_topic(), make_topic()
+    typed = {"valueFormat": "avro", "schema.registry.url": schema_registry.url}
+    schema = '{"type":"record","name":"order","fields":[{"name":"id","type":["null","long"]}]}'
+    for topic in (source, target):
+        schema_registry.add(f"{topic}-value", schema)
+    orders = spark.sql("SELECT named_struct('id', 7L) AS value")
+    write = orders.write.format("pyspark_kafka").options(**options(bootstrap_servers, topic=source), **typed)
+    write.mode("append").save()
+    reader = continuous.read(spark).format("pyspark_kafka").options(**options(bootstrap_servers, subscribe=source))
+    rows = reader.options(**typed, startingOffsets="earliest").load().select("key", "value")
+    writer = rows.writeStream.format("pyspark_kafka").options(**options(bootstrap_servers, topic=target), **typed)
+    query = writer.option("checkpointLocation", str(tmp_path)).option("tasks", 1).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert listener.flush(PATIENCE_S)
+    events = collector.of_job("continuous_query")
+    assert [each["eventType"] for each in events] in (["START", "COMPLETE"], ["START", "RUNNING", "COMPLETE"])
+    end = events[-1]
+    assert end["run"]["runId"] == query.runId
+    assert (topics(end["inputs"]), topics(end["outputs"])) == ({source: 1}, {target: 1})
+    tags = {each["key"]: each["value"] for each in end["inputs"][0]["facets"]["tags"]["tags"]}
+    assert tags == {"schema.registry.subject": f"{source}-value", "schema.registry.version": "1"}
+    lines = end["outputs"][0]["facets"]["columnLineage"]["fields"]
+    assert {name: each["inputFields"][0]["field"] for name, each in lines.items()} == {
+        "key": "key",
+        "value.id": "value.id",
+    }
+
+
+def test_collector_that_refuses_events_fails_no_query(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    collector: LineageCollector,
+    listener: lineage.LineageListener,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source = make_topic()
+    produce(bootstrap_servers, source, [Record(b"k", b"v", 0)])
+    collector.status = 403
+    with caplog.at_level(logging.WARNING, "pyspark_kafka.lineage"):
+        assert batch(spark, bootstrap_servers, source).count() == 1
+        assert batch(spark, bootstrap_servers, source).count() == 1
+        assert listener.flush(PATIENCE_S)
+    assert (listener.sent, listener.lost) == (0, 2)
+    assert len([each for each in caplog.records if each.name == "pyspark_kafka.lineage"]) == 1
+
+
+def test_listener_that_was_stopped_sends_nothing(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, collector: LineageCollector
+) -> None:
+    listener = lineage.listen(spark)
+    listener.stop()
+    assert batch(spark, bootstrap_servers, make_topic()).count() == 0
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(int(PATIENCE_S * 1_000))
+    assert collector.events == []
+
+
+_PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+{listening}
+rows = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", sys.argv[1])
+rows.option("subscribe", sys.argv[2]).load().count()
+print("openlineage" in sys.modules)
+"""
+
+
+def program(listening: str) -> str:
+    session = "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
+    return _PROGRAM.format(listening=session + listening)
+
+
+@pytest.mark.full("Drivers of their own")
+def test_program_that_ends_has_sent_its_last_events(
+    bootstrap_servers: str, make_topic: TopicMaker, collector: LineageCollector, tmp_path: Path
+) -> None:
+    listening = re.search(r"```python\n(from pyspark_kafka import lineage\n.*?)```", _PAGE.read_text(), re.DOTALL)
+    assert listening is not None
+    topic = make_topic()
+    assert run_program(program(listening[1]), bootstrap_servers, topic, place=tmp_path).strip() == "True"
+    assert collector.states() == ["START", "COMPLETE"]
+
+
+@pytest.mark.full("Drivers of their own")
+def test_program_that_does_not_listen_imports_nothing_of_openlineage(
+    bootstrap_servers: str, make_topic: TopicMaker, collector: LineageCollector, tmp_path: Path
+) -> None:
+    assert (
+        run_program(program("import pyspark_kafka"), bootstrap_servers, make_topic(), place=tmp_path).strip() == "False"
+    )
+    assert collector.events == []
