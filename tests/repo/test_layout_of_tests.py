@@ -39,6 +39,8 @@ MIRRORED: dict[str, set[str]] = {
     "_ops/diagnosis": set(),
     "_ops/diagnosis/steps": set(),
     "_base/offsets": set(),
+    "_ops/lineage": set(),
+    "_ops/lineage/plans": set(),
     "_ops/operations": set(),
     "_ops/operations/checkpoints": set(),
     "_ops/operations/checkpoints/verify": set(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ class BatchEnds:
     Args:
         ended: must not block.
     """
+
+    # What py4j reads: the interface of the JVM.
+    Java: ClassVar = SimpleNamespace(implements=["org.apache.spark.sql.util.QueryExecutionListener"])
 
     def __init__(self, ended: BatchEnded) -> None:
         self._ended: BatchEnded | None = ended
@@ -57,11 +61,6 @@ class BatchEnds:
             ended(execution, duration_ns, error)
         except Exception:  # noqa: BLE001 - logged
             _LOG.warning("Lineage: the end of a batch query cannot be read; it is ignored.", exc_info=True)
-
-    class Java:
-        """What py4j reads: the interface of the JVM."""
-
-        implements: ClassVar = ["org.apache.spark.sql.util.QueryExecutionListener"]
 
 
 def await_reports(session: Any, within_s: float) -> None:

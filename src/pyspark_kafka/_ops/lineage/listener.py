@@ -22,12 +22,12 @@ from pyspark_kafka._connector.spark.local_bus import LOCAL_BUS, session_key
 from pyspark_kafka._connector.spark.processes.process_log import stand_in
 from pyspark_kafka._ops.lineage.batch_ends import BatchEnds, await_reports
 from pyspark_kafka._ops.lineage.client import open_client
-from pyspark_kafka._ops.lineage.continuous_queries import continuous_parts
 from pyspark_kafka._ops.lineage.naming import application_names
+from pyspark_kafka._ops.lineage.plans.continuous_queries import continuous_parts
+from pyspark_kafka._ops.lineage.plans.spark_plans import batch_parts, stream_execution, streaming_parts
 from pyspark_kafka._ops.lineage.reports import failure_message, kafka_reads, written_rows
 from pyspark_kafka._ops.lineage.runs import Application, QueryParts, StreamingRuns
 from pyspark_kafka._ops.lineage.sender import EventSender
-from pyspark_kafka._ops.lineage.spark_plans import batch_parts, stream_execution, streaming_parts
 from pyspark_kafka._ops.metrics.connect_bus import join_again, join_bus, leave_bus
 from pyspark_kafka._ops.metrics.text_events import TextEventsListener
 from pyspark_kafka.continuous.query.handle import ends_of
@@ -254,7 +254,24 @@ _LISTENERS: weakref.WeakValueDictionary[Any, LineageListener] = weakref.WeakValu
 
 
 def listen(session: SparkSession) -> LineageListener:
-    """Send the lineage of a session's queries; see `pyspark_kafka.lineage.listen`."""
+    """Send events of OpenLineage about the queries of a session that read or write Kafka with this package.
+
+    A second call for the same session has no effect and returns the same listener. Events are sent in a thread of their
+    own: a collector that is slow or away delays no query. What cannot be sent is given up, and logged once.
+
+    Runs on: driver, or the client with Spark Connect. Needs the extra `lineage`.
+
+    Args:
+        session: classic or Spark Connect.
+
+    Returns:
+        The listener; `stop()` ends it. If `OPENLINEAGE_DISABLED` is true, it sends nothing.
+
+    Raises:
+        MissingDependencyError: the package `openlineage-python` is not installed.
+        SetupError: the configuration of OpenLineage's client is not valid.
+        OptionError: `PYSPARK_KAFKA_REFERENCES` is set and does not allow the file of this configuration.
+    """
     key = session_key(session)
     stand_in(_LOG.name)
     with _LOCK:

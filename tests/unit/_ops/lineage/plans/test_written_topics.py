@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from pyspark_kafka._ops.lineage.written_topics import written_topics
+from pyspark_kafka._ops.lineage.plans.written_topics import written_topics
 
 
 class ScalaSeq:

@@ -12,8 +12,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka._ops.lineage.datasets import columns_of
+from pyspark_kafka._ops.lineage.plans.written_topics import class_of, items_of, written_topics
 from pyspark_kafka._ops.lineage.runs import QueryParts, ReadPart, WritePart
-from pyspark_kafka._ops.lineage.written_topics import class_of, items_of, written_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,10 @@ def _is_ours(table: Any) -> bool:
 
 
 def _columns(plan: Any) -> tuple[DatasetColumn, ...]:
-    return columns_of(json.loads(plan.schema().json()))
+    try:
+        return columns_of(json.loads(plan.schema().json()))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ()
 
 
 def _command(executed: Any) -> str:
