@@ -10,10 +10,11 @@ import pyarrow as pa
 from pyspark_kafka.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from pyspark_kafka._typed.codecs.column_format import ColumnFormat
+    from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,12 @@ class SinkColumns:
     def is_typed(self) -> bool:
         """Whether keys or values are encoded before they are sent."""
         return self.key_format is not None or self.value_format is not None
+
+    @property
+    def schemas(self) -> Mapping[str, RegisteredSchema]:
+        """The schemas that keys and values are encoded with, by column, for reports."""
+        sides = {"key": self.key_format, "value": self.value_format}
+        return {name: each.schema for name, each in sides.items() if each is not None and each.schema is not None}
 
 
 def _is_string(data_type: pa.DataType) -> bool:

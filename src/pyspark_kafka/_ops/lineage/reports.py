@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.offsets import KafkaSourceOffset
@@ -10,6 +11,8 @@ from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+_LOGIN = re.compile(r"//[^/@\s]+@")
 
 # What comes after the message of an error: Java's stack, and the plan of a query, whose options may be secrets.
 _AFTER_MESSAGE = ("\n\tat ", "\n=== Streaming Query ===", "\nJVM stacktrace:")
@@ -38,7 +41,12 @@ def written_rows(progress: StreamingQueryProgress) -> int | None:
 
 
 def failure_message(text: str) -> str:
-    """Return the message of an error that Spark reports, without stack and plan."""
+    """Return the message of an error that Spark reports, without stack, plan, and logins in addresses."""
     for mark in _AFTER_MESSAGE:
         text = text.partition(mark)[0]
-    return text.strip()
+    return without_login(text).strip()
+
+
+def without_login(text: str) -> str:
+    """Return a text without user and password in the addresses that it has."""
+    return _LOGIN.sub("//", text)

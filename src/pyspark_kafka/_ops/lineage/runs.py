@@ -52,6 +52,7 @@ class WritePart:
     Attributes:
         options: as the user set them.
         columns: of the rows.
+        subjects: of keys and values, as far as the query has found them in a registry.
         streaming: whether the query is a stream.
         topics: what rows name as topics, as far as that is known.
         rows: how many rows were written so far; None if that is not known.
@@ -59,6 +60,7 @@ class WritePart:
 
     options: Mapping[str, str]
     columns: Sequence[DatasetColumn]
+    subjects: Sequence[RegistrySubject] = ()
     streaming: bool = True
     topics: set[str] = field(default_factory=set)
     rows: int | None = None
@@ -66,7 +68,7 @@ class WritePart:
     def datasets(self) -> Iterable[TopicDataset]:
         """Return its topics; the rows of several are not known apart."""
         found = write_datasets(self.options, self.columns, self.topics, streaming=self.streaming)
-        return _counted(found, self.rows)
+        return _counted((_with_subjects(each, self.subjects) for each in found), self.rows)
 
 
 @dataclass(slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka._client.client.waiting.deadline import Deadline
+from pyspark_kafka._ops.lineage.reports import without_login
 from pyspark_kafka.errors import printable
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("pyspark_kafka.lineage")
 
 _MAX_PENDING = 1_000
-# User and password of an address, in the error of a collector that refuses an event.
-_LOGIN = re.compile(r"//[^/@\s]+@")
 _MAX_TEXT = 500
 
 
@@ -129,4 +127,4 @@ class EventSender:
 
 
 def _text(error: BaseException) -> str:
-    return printable(_LOGIN.sub("//", f"{type(error).__name__}: {error}"))[:_MAX_TEXT]
+    return printable(without_login(f"{type(error).__name__}: {error}"))[:_MAX_TEXT]

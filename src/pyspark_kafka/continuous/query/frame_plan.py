@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from pyspark_kafka.connector import ContinuousStream, SupportsRead
+    from pyspark_kafka.connector import ContinuousStream, StreamingWrite, SupportsRead
     from pyspark_kafka.continuous.run.plan import QueryPlan
     from pyspark_kafka.continuous.task.stages import Stage, TimeMode
 
@@ -77,12 +77,14 @@ class QueryEnds:
     Attributes:
         frame: the source, and the functions of its rows.
         stream: the read.
+        write: the write.
         sink: the name of the sink's table.
         sink_options: of the write, without options of the engine. Some may be secrets.
     """
 
     frame: FramePlan
     stream: ContinuousStream
+    write: StreamingWrite
     sink: str
     sink_options: Mapping[str, str]
 

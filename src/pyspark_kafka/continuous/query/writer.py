@@ -204,7 +204,7 @@ class ContinuousWriter(SparkNames):
             events.terminated(failure)
 
         runner = QueryRunner(frame.spark, plan, files, epochs, names, progress, ended)
-        ends = QueryEnds(frame, stream, self._table.name(), self._sink_options)
+        ends = QueryEnds(frame, stream, write, self._table.name(), self._sink_options)
         query = ContinuousQuery(runner, names, progress, frame.explained(ends.sink, plan), ends)
         STREAMS.began(query)
         try:

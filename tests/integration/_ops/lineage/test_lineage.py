@@ -171,6 +171,57 @@ def test_micro_batches_have_one_run_with_the_rows_of_all(
     assert end["job"]["facets"]["jobType"]["processingType"] == "STREAMING"
 
 
+def test_batches_of_a_function_for_each_micro_batch_have_runs_of_their_own(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    tmp_path: Path,
+    collector: LineageCollector,
+    listener: lineage.LineageListener,
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, [Record(b"k", b"v", 0)] * 3)
+
+    def write(rows: DataFrame, _: int) -> None:
+        writer = rows.select("value").write.format("pyspark_kafka")
+        writer.options(**options(bootstrap_servers, topic=target)).mode("append").save()
+
+    rows = stream(spark, bootstrap_servers, source)
+    writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path)).queryName("split")
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert listener.flush(PATIENCE_S)
+    of_query = collector.of_job("pyspark_kafka_tests.foreach_batch_sink.split")
+    assert [each["eventType"] for each in of_query] == ["START", "RUNNING", "COMPLETE"]
+    assert (topics(of_query[-1]["inputs"]), of_query[-1]["outputs"]) == ({source: 3}, [])
+    of_batch = collector.of_job("append_data")
+    assert [each["eventType"] for each in of_batch] == ["START", "COMPLETE"]
+    assert topics(of_batch[1]["outputs"]) == {target: 3}
+
+
+def test_query_that_runs_already_has_events_from_now_on(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, collector: LineageCollector
+) -> None:
+    source = make_topic()
+    writer = stream(spark, bootstrap_servers, source).writeStream.format("noop").queryName("running")
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(processingTime="100 milliseconds").start()
+    try:
+        query.processAllAvailable()
+        listener = lineage.listen(spark)
+        produce(bootstrap_servers, source, [Record(b"k", b"v", 0)] * 3)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert listener.flush(PATIENCE_S)
+    listener.stop()
+    assert collector.states("running") == ["START", "RUNNING", "COMPLETE"]
+    assert topics(collector.events[-1]["inputs"]) == {source: 3}
+
+
+def test_settings_of_the_application_are_those_of_the_session(spark: SparkSession) -> None:
+    """Such as `spark.extraListeners`, which nobody sets for a session."""
+    assert spark.conf.get("spark.plugins", None) == "org.apache.spark.sql.connect.SparkConnectPlugin"
+
+
 def test_micro_batches_that_fail_have_their_message(
     spark: SparkSession,
     bootstrap_servers: str,
@@ -249,8 +300,9 @@ def test_continuous_query_with_formats_has_subjects_and_column_lineage(
     end = events[-1]
     assert end["run"]["runId"] == query.runId
     assert (topics(end["inputs"]), topics(end["outputs"])) == ({source: 1}, {target: 1})
-    tags = {each["key"]: each["value"] for each in end["inputs"][0]["facets"]["tags"]["tags"]}
-    assert tags == {"schema.registry.subject": f"{source}-value", "schema.registry.version": "1"}
+    for dataset, topic in ((end["inputs"][0], source), (end["outputs"][0], target)):
+        tags = {each["key"]: each["value"] for each in dataset["facets"]["tags"]["tags"]}
+        assert tags == {"schema.registry.subject": f"{topic}-value", "schema.registry.version": "1"}
     lines = end["outputs"][0]["facets"]["columnLineage"]["fields"]
     assert {name: each["inputFields"][0]["field"] for name, each in lines.items()} == {
         "key": "key",
@@ -321,3 +373,42 @@ def test_program_that_does_not_listen_imports_nothing_of_openlineage(
         run_program(program("import pyspark_kafka"), bootstrap_servers, make_topic(), place=tmp_path).strip() == "False"
     )
     assert collector.events == []
+
+
+_CONNECT = """
+import sys
+from pyspark.sql import SparkSession
+from pyspark_kafka import continuous, lineage
+
+remote, servers, source, target, place = sys.argv[1:]
+spark = SparkSession.builder.remote(remote).getOrCreate()
+listener = lineage.listen(spark)
+query = (
+    continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+    .option("subscribe", source).option("startingOffsets", "earliest").load().select("value")
+    .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+    .option("checkpointLocation", place + "/checkpoint").option("tasks", 1).trigger(availableNow=True).start()
+)
+query.awaitTermination()
+rows = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("subscribe", source)
+print(rows.load().count())
+"""
+
+
+@pytest.mark.full("Spark Connect")
+def test_continuous_queries_have_the_same_events_on_spark_connect(
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    connect_url: str,
+    collector: LineageCollector,
+    tmp_path: Path,
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, [Record(None, b"v", 0)] * 5)
+    arguments = connect_url, bootstrap_servers, source, target, str(tmp_path)
+    assert run_program(_CONNECT, *arguments, place=tmp_path).strip() == "5"
+    assert collector.states("continuous_query") in (["START", "COMPLETE"], ["START", "RUNNING", "COMPLETE"])
+    # The batch has none.
+    assert len(collector.events) == len(collector.of_job("continuous_query"))
+    end = collector.events[-1]
+    assert (topics(end["inputs"]), topics(end["outputs"])) == ({source: 5}, {target: 5})

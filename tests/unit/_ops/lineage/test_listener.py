@@ -102,7 +102,7 @@ class RunningQuery:
             steps,
             loaded=SCHEMA,
         )
-        ends = QueryEnds(frame, None, names.get("sink", "pyspark_kafka"), SERVERS | {"topic": "copy"})  # type: ignore[arg-type]
+        ends = QueryEnds(frame, None, None, names.get("sink", "pyspark_kafka"), SERVERS | {"topic": "copy"})  # type: ignore[arg-type]
         self.query = ContinuousQuery(None, self.names, None, ends=ends)  # type: ignore[arg-type]
         self.events = QueryEvents(self.names, session_key(session))
         STREAMS.began(self.query)

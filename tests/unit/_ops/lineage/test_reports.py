@@ -72,3 +72,8 @@ def test_written_rows_are_unknown_if_spark_does_not_count_them() -> None:
 )
 def test_message_of_a_failure_is_without_stack_and_plan(after: str) -> None:
     assert failure_message(f"Job aborted.\nNo broker.{after}") == "Job aborted.\nNo broker."
+
+
+def test_message_of_a_failure_is_without_logins_in_addresses() -> None:
+    text = "GET https://user:pa$$word@registry:8081/subjects failed"
+    assert failure_message(text) == "GET https://registry:8081/subjects failed"

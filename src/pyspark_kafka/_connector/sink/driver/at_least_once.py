@@ -93,6 +93,11 @@ class KafkaStreamingWrite(StreamingWrite):
         self._factory = KafkaDataWriterFactory(options, columns)
         self._schemas = schemas
 
+    @property
+    def columns(self) -> SinkColumns:
+        """The columns of the sink, for reports."""
+        return self._factory.columns
+
     def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: ARG002 - any number of tasks
         """Return the factory that executors write with."""
         if self._schemas is not None:

@@ -132,6 +132,11 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         self._ids_now: Mapping[str, str] = {}
         self._states: Mapping[str, str] = {}
 
+    @property
+    def columns(self) -> SinkColumns:
+        """The columns of the sink, for reports."""
+        return self._factory.columns
+
     def takeOver(self) -> None:
         """Fence every lane of earlier runs; what they left open is aborted, or its commit is completed.
 

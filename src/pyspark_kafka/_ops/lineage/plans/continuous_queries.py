@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_kafka._connector.sink.driver.at_least_once import KafkaStreamingWrite
+from pyspark_kafka._connector.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka._connector.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka._connector.spark.compat import spark_schema
 from pyspark_kafka._ops.lineage.datasets import columns_of
@@ -36,7 +38,11 @@ def continuous_parts(ends: QueryEnds, name: str | None) -> QueryParts:
         subjects = [RegistrySubject(column, each.subject, each.version) for column, each in found.items()]
         parts.reads.append(ReadPart(frame.options, _columns(frame.read_schema), subjects))
     if ends.sink == KAFKA:
-        parts.writes.append(WritePart(ends.sink_options, _columns(frame.schema)))
+        columns = ends.write.columns if isinstance(ends.write, (KafkaStreamingWrite, KafkaTransactionalWrite)) else None
+        schemas = {} if columns is None else columns.schemas
+        # A schema that is registered by the first write has no version here.
+        written = [RegistrySubject(name, each.subject, each.version) for name, each in schemas.items() if each.subject]
+        parts.writes.append(WritePart(ends.sink_options, _columns(frame.schema), written))
     return parts
 
 
