@@ -79,6 +79,11 @@ class LocalListenerBus:
                     (event, [each for each in listeners if each is not listener]) for event, listeners in self._pending
                 )
 
+    def flush(self, listener: StreamingQueryListener, within_s: float) -> bool:
+        """Wait until a listener has its pending events; return whether it has. Not for the listener's own thread."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._is_pending(listener), within_s)
+
     def post(self, event: Any, session: object = None) -> None:
         """Hand an event to the listeners of a session, soon, on the thread of the bus.
 

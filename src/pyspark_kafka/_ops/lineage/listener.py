@@ -121,18 +121,23 @@ class LineageListener(TextEventsListener):
             timeout_s: the longest wait, in seconds, for Spark's reports and for the collector.
         """
         deadline = Deadline(timeout_s * 1_000)
+        LOCAL_BUS.flush(self, timeout_s)
         session = None if self._session is None else self._session()
         if session is not None:
             try:
-                await_reports(session, timeout_s)
+                await_reports(session, deadline.remaining_s())
             except Exception:  # noqa: BLE001 - a report that is late has no event
                 _LOG.debug("Lineage: Spark has more reports.", exc_info=True)
         return self._sender.flush(deadline.remaining_s())
 
     def finish(self) -> None:
-        """Send the last events of a program that ends; waits for at most some seconds."""
+        """Send the last events of a program that ends; waits for at most some seconds.
+
+        Spark's session may have ended, so the listener is not removed from it.
+        """
         self.flush()
-        self.stop()
+        self._stopped = True
+        self._sender.stop(0.0)
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """Stop listening, and send the pending events. Safe to repeat.

@@ -191,6 +191,27 @@ def test_removal_waits_for_what_is_pending_and_nothing_comes_after_it() -> None:
     assert slow.heard == ["progress 0"]
 
 
+def test_flush_waits_for_what_is_pending() -> None:
+    class Held(Notes):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = threading.Event()
+
+        def onQueryProgress(self, event: Any) -> None:
+            assert self.gate.wait(PATIENCE_S)
+            super().onQueryProgress(event)
+
+    bus, held = LocalListenerBus(), Held()
+    bus.add_listener(held)
+    for number in range(3):
+        bus.post(progress(number))
+    assert not bus.flush(held, within_s=0.01)
+    held.gate.set()
+    assert bus.flush(held, PATIENCE_S)
+    assert held.heard == ["progress 0", "progress 1", "progress 2"]
+    bus.remove(held)
+
+
 def test_listener_can_remove_itself() -> None:
     class Once(Notes):
         def onQueryProgress(self, event: Any) -> None:
