@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka._client.options import parse_read_options, parse_write_options
+from pyspark_kafka._client.options import TypedReadOptions, parse_read_options, parse_write_options
 from pyspark_kafka._ops.lineage.values import DatasetColumn, RegistrySubject, TopicDataset
 from pyspark_kafka._typed.typed.read_formats import default_subject
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         ConnectionOptions,
         FormatOptions,
         RegistryOptions,
-        TypedReadOptions,
         TypedWriteOptions,
     )
 
@@ -100,5 +99,7 @@ def _subjects(typed: TypedReadOptions | TypedWriteOptions, topic: str) -> Iterab
     for name in _SIDES:
         side: FormatOptions = getattr(typed, name)
         registry: RegistryOptions | None = typed.registry
-        if registry is not None and side.format in _WITH_SCHEMA:
+        # A read with a schema of the user looks up no subject; a write does.
+        own = side.schema is not None and isinstance(typed, TypedReadOptions)
+        if registry is not None and side.format in _WITH_SCHEMA and not own:
             yield RegistrySubject(name, side.subject or default_subject(name, topic, registry), side.schema_version)

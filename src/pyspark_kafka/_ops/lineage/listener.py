@@ -290,6 +290,11 @@ def listen(session: SparkSession) -> LineageListener:
         own = weakref.ref(session)
         listener = LineageListener(client, lambda: _application_of(own))
         if not client.is_disabled:
+            if not hasattr(session, "_jsparkSession"):
+                _LOG.warning(
+                    "Lineage: a client of Spark Connect has no plans of queries. Continuous queries have events; "
+                    "batches and micro-batches have none."
+                )
             listener.attach(session)
             _LISTENERS[key] = listener
         return listener

@@ -68,6 +68,13 @@ def test_subjects_are_those_of_typed_keys_and_values(options: dict[str, str], ex
     assert list(found.subjects) == expected
 
 
+def test_schema_of_the_user_has_a_subject_in_writes_only() -> None:
+    typed = {"valueFormat": "json", "valueSchema": "id INT", "schema.registry.url": "http://r"}
+    (read,) = read_datasets(SERVERS | typed | {"subscribe": "orders"}, BYTES)
+    (written,) = write_datasets(SERVERS | typed | {"topic": "orders"}, BYTES, streaming=True)
+    assert (read.subjects, written.subjects) == ((), (RegistrySubject("value", "orders-value"),))
+
+
 def test_options_that_are_wrong_are_refused() -> None:
     with pytest.raises(OptionError):
         read_datasets({"subscribe": "a"}, BYTES)

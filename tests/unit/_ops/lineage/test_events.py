@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from openlineage.client.serde import Serde
 
 from kit.openlineage_schemas import check_event
 from pyspark_kafka._ops.lineage.events import PRODUCER, run_event
+from pyspark_kafka._ops.lineage.naming import ApplicationNames
+from pyspark_kafka._ops.lineage.runs import Application, QueryParts, ReadPart, WritePart
 from pyspark_kafka._ops.lineage.values import (
     DatasetColumn,
     JobRun,
@@ -96,6 +100,47 @@ def test_parent_and_root_are_named() -> None:
     facet = made(replace(FACTS, parent=ParentRun(parent, root)))["run"]["facets"]["parent"]
     assert facet["run"]["runId"] == PARENT_ID
     assert (facet["root"]["job"]["name"], facet["root"]["run"]["runId"]) == ("dag", RUN_ID)
+
+
+SECRET = "s3cr3t-of-the-user"  # noqa: S105 - of this test
+LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="{}";'
+WITH_SECRETS = {
+    "kafka.bootstrap.servers": "a:9093",
+    "kafka.security.protocol": "SASL_SSL",
+    "kafka.sasl.mechanism": "PLAIN",
+    "kafka.sasl.jaas.config": LOGIN.format(SECRET),
+    "schema.registry.url": f"https://other:{SECRET}@registry",
+    "valueFormat": "avro",
+}
+
+
+def with_options(**options: str) -> Mapping[str, Any]:
+    read = ReadPart(WITH_SECRETS | {"subscribe": "orders"} | options, (VALUE,))
+    write = WritePart(WITH_SECRETS | {"topic": "copy"} | options, (VALUE,))
+    application = Application(ApplicationNames("default", "app"), "4.2.0")
+    return made(application.facts(QueryParts("AppendData", [read], [write]), RUN_ID))
+
+
+def test_event_has_no_secret_of_the_options() -> None:
+    event = with_options()
+    assert [each["name"] for each in (*event["inputs"], *event["outputs"])] == ["orders", "copy"]
+    assert SECRET not in json.dumps(event)
+
+
+def test_event_reads_nothing_that_options_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So it needs nothing that the administrator forbids."""
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", "")
+    monkeypatch.setenv("THE_PASSWORD", SECRET)
+    (tmp_path / "password").write_text(SECRET)
+    references = {
+        "kafka.sasl.jaas.config": LOGIN.format("env:THE_PASSWORD"),
+        "schema.registry.url": "https://registry",
+        "schema.registry.bearer.auth.token": f"file:{tmp_path}/password",
+        "valueSchema": f"file:{tmp_path}/password",
+    }
+    event = with_options(**references)
+    assert [each["name"] for each in (*event["inputs"], *event["outputs"])] == ["orders", "copy"]
+    assert SECRET not in json.dumps(event)
 
 
 def test_check_of_the_schemas_notices_a_facet_that_is_wrong() -> None:

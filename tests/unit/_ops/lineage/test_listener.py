@@ -245,3 +245,16 @@ def test_listener_goes_with_its_session(client: StandInClient) -> None:
     del session
     gc.collect()
     assert gone() is None
+
+
+def test_listener_says_what_a_client_of_spark_connect_cannot_see(
+    client: StandInClient, session: LineageSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    listener = lineage.listen(session)  # type: ignore[arg-type]
+    assert client.events == []
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "Lineage: a client of Spark Connect has no plans of queries. Continuous queries have events; batches and "
+        "micro-batches have none."
+    )
+    listener.stop()

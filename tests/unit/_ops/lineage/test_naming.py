@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from typing import Any
 
 import pytest
 
+from kit.pointers import REPO
 from pyspark_kafka._ops.lineage.naming import application_names, normalized
 from pyspark_kafka._ops.lineage.values import JobRun, ParentRun
 
+PAGE = REPO / "docs" / "lineage.md"
 UNSET: dict[str, str] = {}
 AGENT = {"spark.extraListeners": "a.Listener, io.openlineage.spark.agent.OpenLineageSparkListener"}
 ONE, TWO, THREE = (f"0{n}9f0a6c-0000-7000-8000-00000000000{n}" for n in (1, 2, 3))
@@ -101,3 +105,13 @@ def test_run_of_the_agents_application_is_the_parent_where_the_agent_runs() -> N
     assert application_names(settings.get, {}).parent == ParentRun(given, given)
     expected = ParentRun(JobRun("default", "orders", TWO), given)
     assert application_names((settings | AGENT).get, {}).parent == expected
+
+
+def test_settings_of_the_page_make_the_agents_application_the_parent() -> None:
+    program = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[-1]
+    names: dict[str, Any] = {}
+    exec(program, names)  # noqa: S102 - our own page
+    settings = names["builder"]._options
+    found = application_names((settings | {"spark.app.name": "Orders"}).get, {})
+    assert found.parent is not None
+    assert found.parent.parent == JobRun("default", "orders", settings["spark.openlineage.applicationRunId"])
