@@ -96,6 +96,7 @@
 | what a query has copied, compared with what there was to read | `log_checker.py` |
 | a page, looked at in a browser | `browser.py` |
 | a session that metrics and lineage listen to | `listened_session.py` |
+| nodes of Spark's plans | `jvm_nodes.py` |
 | a collector of lineage, and the schemas of its events | `lineage_collector.py`, `openlineage_schemas.py` |
 | a checkpoint, made of the ends of its batches, and read back | `checkpoint_files.py` |
 | what documents point to | `pointers.py` |

@@ -140,6 +140,25 @@ def test_batch_that_fails_has_its_message(
     assert "\tat " not in message
 
 
+def test_batch_whose_columns_are_refused_has_its_message_and_the_same_job(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    collector: LineageCollector,
+    listener: lineage.LineageListener,
+) -> None:
+    source, target = make_topic(), make_topic()
+    rows = batch(spark, bootstrap_servers, source).selectExpr("offset AS value")
+    with pytest.raises(Exception, match="SCHEMA_MISMATCH"):
+        rows.write.format("pyspark_kafka").options(**options(bootstrap_servers, topic=target)).mode("append").save()
+    assert listener.flush(PATIENCE_S)
+    assert collector.states(f"append_data_pyspark_kafka.{target}") == ["START", "FAIL"]
+    end = collector.events[1]
+    assert "SCHEMA_MISMATCH.SINK" in end["run"]["facets"]["errorMessage"]["message"]
+    assert (topics(end["inputs"]), topics(end["outputs"])) == ({source: 0}, {target: None})
+    assert listener.lost == 0
+
+
 def test_micro_batches_have_one_run_with_the_rows_of_all(
     spark: SparkSession,
     bootstrap_servers: str,

@@ -56,9 +56,9 @@ def batch_parts(execution: Any) -> QueryParts:
     Args:
         execution: the JVM's `QueryExecution`.
     """
-    plan, executed = execution.analyzed(), execution.executedPlan()
-    parts = QueryParts(_command(executed), processing="BATCH")
+    plan, executed = execution.analyzed(), _executed(execution)
     written = plan.table() if class_of(plan) == "AppendData" else None
+    parts = QueryParts(_command(plan, executed), processing="BATCH")
     if written is None:
         parts.reads = _reads(plan)
     else:
@@ -96,7 +96,19 @@ def _columns(plan: Any) -> tuple[DatasetColumn, ...]:
         return ()
 
 
-def _command(executed: Any) -> str:
+def _executed(execution: Any) -> Any:
+    """Return the physical plan; None if the query has failed before it had one."""
+    try:
+        return execution.executedPlan()
+    except Exception:  # noqa: BLE001 - whatever the query has failed with, once more
+        return None
+
+
+def _command(plan: Any, executed: Any) -> str:
+    if executed is None:
+        name = str(plan.nodeName())
+        # As Spark names the step that writes to a table.
+        return f"{name} {FORMAT}" if name == "AppendData" else name
     node = executed
     # The agent does the same: this name describes nothing.
     if class_of(node) == "WholeStageCodegenExec":
@@ -105,13 +117,14 @@ def _command(executed: Any) -> str:
 
 
 def _rows_written(executed: Any) -> int | None:
-    progress = executed.commitProgress()
-    return int(progress.get().numOutputRows()) if progress.isDefined() else None
+    progress = None if executed is None else executed.commitProgress()
+    return int(progress.get().numOutputRows()) if progress is not None and progress.isDefined() else None
 
 
 def _rows_read(executed: Any) -> int | None:
     """Return the rows that the only scan of a plan has returned; None if there are several, or none."""
-    scans = [node for node in _physical(executed) if class_of(node) == "BatchScanExec"]
+    nodes = () if executed is None else _physical(executed)
+    scans = [node for node in nodes if class_of(node) == "BatchScanExec"]
     if len(scans) != 1:
         return None
     metric = scans[0].metrics().get("numOutputRows")
