@@ -61,10 +61,10 @@ class KeepsTimersInMemory(StepTime):
 class ForgetsTheWatermark(StepTime):
     """A restart begins without a watermark."""
 
-    def advance(self, rows: pa.RecordBatch, event_time: str) -> None:
+    def advance(self, times: pa.Array) -> None:
         put, self._states.put_all = self._states.put_all, lambda *_: None  # type: ignore[method-assign]
         try:
-            super().advance(rows, event_time)
+            super().advance(times)
         finally:
             self._states.put_all = put  # type: ignore[method-assign]
 

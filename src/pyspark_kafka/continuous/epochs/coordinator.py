@@ -26,6 +26,7 @@ class LaneReport:
         commit_ms: the duration of its longest commit.
         cost: the greatest cost of its commits to the sink; see `SourceOffsetsWriter.commitCost`.
         state_ms: the time for writing state, as a part of `commit_ms`.
+        late_state_ms: the same after the commit, if the lane has read on in the meantime.
     """
 
     lane: int
@@ -40,6 +41,7 @@ class LaneReport:
     commit_ms: int = field(default=0, compare=False)
     cost: int = field(default=0, compare=False)
     state_ms: int = field(default=0, compare=False)
+    late_state_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The metrics that lanes report of an epoch: latencies as histograms of fixed buckets, in text of bounded size. Pure.
+"""The metrics that lanes report of an epoch, in text of bounded size: latencies as histograms of fixed buckets. Pure.
 
 Nothing of the query depends on them: text that cannot be read is left out of the progress.
 """
@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
+
+from pyspark_kafka.continuous.epochs.step_metrics import StepMetrics
 
 # Each bucket is a tenth wider than the one before it, so that a percentile is off by 5 % at most; the last one has
 # everything above 118 days.
@@ -162,6 +164,7 @@ class LaneMetrics:
         ages: how long before `at_ms` the rows came into being, or were read.
         at_ms: when the last lane ended the epoch, in ms since 1970, by the clock of its machine.
         since_record: whether all times begin with the times of the rows; if not, when their batch was read.
+        steps: of the steps with state, in their order.
     """
 
     latest: tuple[str, ...] = ()
@@ -169,6 +172,7 @@ class LaneMetrics:
     ages: LatencyHistogram = field(default_factory=LatencyHistogram)
     at_ms: float = 0.0
     since_record: bool = True
+    steps: tuple[StepMetrics, ...] = ()
 
     def merge(self, other: LaneMetrics) -> None:
         """Add the metrics of another lane, of the same machine and epoch."""
@@ -180,10 +184,14 @@ class LaneMetrics:
         ages.merge(earlier.ages, later_ms=later.at_ms - earlier.at_ms)
         self.ages, self.at_ms = ages, later.at_ms
         self.since_record = self.since_record and other.since_record
+        for step, of_other in zip(self.steps, other.steps, strict=True):
+            step.merge(of_other)
 
     def to_text(self) -> str:
-        """Return the text that travels: beside the positions at most some 5 kB."""
-        metrics = [self.latest, self.sent.to_list(), self.ages.to_list(), round(self.at_ms, 3), int(self.since_record)]
+        """Return the text that travels: beside the positions at most some 5 kB, and 1 kB for each step with state."""
+        histograms = self.sent.to_list(), self.ages.to_list()
+        steps = [step.to_list() for step in self.steps]
+        metrics = [self.latest, *histograms, round(self.at_ms, 3), int(self.since_record), steps]
         return json.dumps(metrics, separators=(",", ":"))
 
     @classmethod
@@ -194,7 +202,7 @@ class LaneMetrics:
             ValueError: it is not a text of `to_text`.
         """
         try:
-            latest, sent, ages, at_ms, since_record = json.loads(text)
+            latest, sent, ages, at_ms, since_record, steps = json.loads(text)
             if type(latest) is not list or not all(type(position) is str for position in latest):
                 raise ValueError("positions are texts")  # noqa: TRY301 - one place says what is wrong
             return cls(
@@ -203,6 +211,7 @@ class LaneMetrics:
                 LatencyHistogram.from_list(ages),
                 finite(at_ms),
                 bool(since_record),
+                tuple(map(StepMetrics.from_list, steps)),
             )
         except (ValueError, TypeError, RecursionError, OverflowError) as error:
             raise ValueError(f"not the metrics of a lane: {error}") from error

@@ -152,7 +152,9 @@ class ContinuousGroups(SparkNames):
             function = SessionRows(window, grouping, found)
         mode = time_mode("EventTime", frame.watermark, frame.schema, function.close, handleLateRows, window.last_times)
         return frame._with_state(  # noqa: SLF001 - the groups are a part of the frame
-            MapWithState(function, function.schema, function.state_schema, 0, mode, function.key_text)
+            MapWithState(
+                function, function.schema, function.state_schema, 0, mode, function.key_text, function.operator
+            )
         )
 
 
@@ -282,7 +284,8 @@ class ContinuousFrame(FramePlan, SparkNames):
         first = FirstRows(self._fields("dropDuplicatesWithinWatermark", subset), event_time, delay_ms)
         RowCodec(first.key)
         mode = time_mode("EventTime", self.watermark, self.schema, first.forget, handleLateRows)
-        return self._with_state(MapWithState(first, self.schema, FirstRows.state_schema, 0, mode, first.key_text))
+        step = MapWithState(first, self.schema, FirstRows.state_schema, 0, mode, first.key_text, FirstRows.operator)
+        return self._with_state(step)
 
     def groupBy(self, *cols: str | TimeWindow | SessionWindow) -> ContinuousGroups:
         """Group rows by a window of event time and other columns, for `agg`.

@@ -34,6 +34,7 @@ from pyspark_kafka.continuous.query.spark_names import WRITER_HINTS, SparkNames
 from pyspark_kafka.continuous.query.streams import STREAMS
 from pyspark_kafka.continuous.reports.events import QueryEvents, QueryNames
 from pyspark_kafka.continuous.reports.progress import ProgressLog
+from pyspark_kafka.continuous.reports.state_operators import OperatorName
 from pyspark_kafka.continuous.run.plan import QueryPlan, RestartPauses
 from pyspark_kafka.continuous.state.versions import MAX_COMMITTED_STATES
 from pyspark_kafka.continuous.task.stages import Stages
@@ -196,7 +197,7 @@ class ContinuousWriter(SparkNames):
             lost_s=self._lost_s(),
         )
         events = QueryEvents(names, session_key(frame.spark))
-        progress = ProgressLog(names, plan.stream, events)
+        progress = ProgressLog(names, plan.stream, events, [OperatorName.of(step) for step in stages.with_state])
         progress.set_interval(plan.interval_ms, "")
 
         def ended(failure: BaseException | None) -> None:

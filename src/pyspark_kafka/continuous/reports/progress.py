@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.continuous.epochs.latencies import LaneMetrics, LatencyHistogram
+from pyspark_kafka.continuous.reports.state_operators import event_time, merged_steps, state_operators
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import ContinuousStream, Offset
     from pyspark_kafka.continuous.epochs.coordinator import LaneReport
     from pyspark_kafka.continuous.reports.events import QueryEvents, QueryNames
+    from pyspark_kafka.continuous.reports.state_operators import OperatorName
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,9 +38,17 @@ class ProgressLog:
         names: of the query.
         stream: what is read; it says how far the query is behind.
         events: gets each epoch, and that there is none.
+        operators: the steps with state.
     """
 
-    def __init__(self, names: QueryNames, stream: ContinuousStream, events: QueryEvents) -> None:
+    def __init__(
+        self,
+        names: QueryNames,
+        stream: ContinuousStream,
+        events: QueryEvents,
+        operators: Sequence[OperatorName] = (),
+    ) -> None:
+        self._operators = operators
         self._names = names
         self._stream = stream
         self._events = events
@@ -107,6 +117,10 @@ class ProgressLog:
         start, end = offsets
         lanes = [found for report in reports if (found := self._metrics_of(report)) is not None]
         latest, metrics = self._lag(end, lanes)
+        # What one lane has not reported is missing in a sum.
+        are_all = len(lanes) == sum(bool(report.metrics) for report in reports)
+        steps = merged_steps([each.steps for each in lanes] if are_all else [], len(self._operators))
+        state_ms = max((max(report.state_ms, report.late_state_ms) for report in reports), default=0)
         moment = datetime.fromtimestamp(clock_s, timezone.utc).isoformat(timespec="milliseconds")
         entry = {
             "id": self._names.id,
@@ -119,7 +133,8 @@ class ProgressLog:
             "inputRowsPerSecond": rate,
             "processedRowsPerSecond": rate,
             "durationMs": durations_ms,
-            "stateOperators": [],
+            "eventTime": event_time(self._operators, steps),
+            "stateOperators": state_operators(self._operators, steps, state_ms),
             "sources": [
                 {
                     "description": self._names.source,
@@ -196,6 +211,7 @@ def _latencies(lanes: Sequence[LaneMetrics], committed_ms: float) -> dict[str, A
 
 
 _INTERVAL = ("epochIntervalMs", "epochIntervalReason")
+_ADDED_TO_OPERATORS = ("watermarks",)
 _ADDED = ("latencyMs", "commitLatencyMs", "latencySince", *_INTERVAL)
 
 
@@ -205,4 +221,6 @@ def _progress(entry: Mapping[str, Any]) -> StreamingQueryProgress:
     made: StreamingQueryProgress = StreamingQueryProgress.fromJson(dict(entry))
     # What Spark's reports do not have.
     made.update({name: entry[name] for name in _ADDED})
+    for operator, fields in zip(made.stateOperators, entry["stateOperators"], strict=True):
+        operator.update({name: fields[name] for name in _ADDED_TO_OPERATORS if name in fields})
     return made

@@ -29,12 +29,15 @@ class StateHistory:
         prefix: of its keys in the local store.
         ttl_ms: of its step.
         head: its newest version; None if it never had a value.
+        step: the number of its state.
         parts: the number of written files of the version that comes next.
         deltas: the number of versions since the whole state was written.
         delta_bytes: their size.
         whole_bytes: the size of the whole state when it was written.
         wholes: the epochs in which the whole state was written, as far as they are needed.
         opened_from: the least epoch of the versions with which the run began.
+        rows: the number of its values, as of the last commit.
+        is_stored: whether the local store may have values of it.
     """
 
     key_group: str
@@ -42,12 +45,15 @@ class StateHistory:
     prefix: bytes
     ttl_ms: int
     head: StateVersion | None
+    step: int = 0
     parts: int = 0
     deltas: int = 0
     delta_bytes: int = 0
     whole_bytes: int = 0
     wholes: list[int] = field(default_factory=list)
     opened_from: int | None = None
+    rows: int = 0
+    is_stored: bool = False
 
     def opened(self, chain: VersionChain) -> None:
         """Record the files of a run's first version."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from heapq import merge
 from typing import TYPE_CHECKING, TypeAlias
@@ -43,11 +44,30 @@ _PART_BYTES = 4 * 1024 * 1024
 _MAX_VALUE_BYTES = 16 * 1024 * 1024
 # What Python needs for an entry beside its bytes.
 _ENTRY_BYTES = 160
+# Of a value that no cache has; None is the value of a key without one.
+_UNREAD = b"unread"
 _MAX_EXPIRED = 100_000
 _PREFIX = struct.Struct(">IB")
 # Values by key, by the prefix of the state: a lane may have thousands of key groups, each with a few keys.
 _Changes: TypeAlias = "dict[bytes, dict[bytes, bytes | None]]"
 _NONE: Mapping[bytes, bytes | None] = {}
+
+
+@dataclass(slots=True)
+class StateCounts:
+    """The counts of one state of a lane, over its key groups.
+
+    Attributes:
+        rows: the number of values; values whose age is over count until they are removed.
+        updated: values that commits since the last report have written.
+        removed: keys without a value that they have written.
+        size: of the files that a start reads, in bytes.
+    """
+
+    rows: int = 0
+    updated: int = 0
+    removed: int = 0
+    size: int = 0
 
 
 class LaneState:
@@ -97,12 +117,13 @@ class LaneState:
         # For a sink that commits states with positions; by key group.
         self._fingerprint, self._steps = plan.fingerprint, range(len(plan.ttls_ms))
         self._committed: dict[str, str] = {}
+        self._counts = [StateCounts() for _ in self._steps]
         self._key_groups = tuple(plan.key_groups[lane])
         self._key_group: str | None = None
         self._directory = LocalDirectory()
         self._worker = ThreadPoolExecutor(1, "continuous-state-store")
         self._merged: Future[None] | None = None
-        self._wholes: list[tuple[StateHistory, int, Future[None]]] = []
+        self._wholes: list[tuple[StateHistory, int, Future[Sequence[bytes]]]] = []
         self._closing = threading.Event()
         self._opened = ExitStack()
         self._opened.callback(self._directory.remove)
@@ -195,13 +216,10 @@ class LaneState:
         stamp = self._now_ms().to_bytes(8, "big") if history.ttl_ms else b""
         changes = self._changes.setdefault(history.prefix, {})
         for each, value in zip(keys, values, strict=True):
-            key = history.prefix + each
-            size = len(key) + _ENTRY_BYTES + (len(value) if value is not None else 0)
+            size = _PREFIX.size + len(each) + _ENTRY_BYTES + (len(value) if value is not None else 0)
             if size > _MAX_VALUE_BYTES:
                 raise _too_large(size)
             changes[each] = value if value is None else stamp + value
-            self._young.pop(key, None)
-            self._old.pop(key, None)
             # A key that changes twice counts twice: then changes are written a little sooner.
             self._changed_bytes += size
         if self._changed_bytes > _MAX_CHANGED_BYTES:
@@ -256,6 +274,18 @@ class LaneState:
         text = json.dumps(heads, separators=(",", ":")) if heads else ""
         return PendingVersions(text, self._files, deltas)
 
+    def take_counts(self, step: int) -> StateCounts:
+        """Return the counts of a state, as of the last commit, and begin to count changes again."""
+        counts = self._counts[step]
+        histories = (self._histories[step, key_group] for key_group in self._key_groups)
+        taken = replace(counts, size=sum(history.whole_bytes + history.delta_bytes for history in histories))
+        counts.updated = counts.removed = 0
+        return taken
+
+    def rows(self, step: int, key_group: str) -> int:
+        """Return the number of values in the state of a key group, as of the last commit."""
+        return self._histories[step, key_group].rows
+
     @property
     def committed(self) -> Mapping[str, str]:
         """Return the newest versions by key group, as text for a sink that commits them with positions."""
@@ -284,7 +314,7 @@ class LaneState:
         directory = directory_of(step, key_group)
         text = heads.get(directory)
         head = StateVersion.parse(text) if text else None
-        history = StateHistory(key_group, directory, _PREFIX.pack(number, step), ttl_ms, head)
+        history = StateHistory(key_group, directory, _PREFIX.pack(number, step), ttl_ms, head, step)
         self._histories[step, key_group] = self._by_prefix[history.prefix] = history
 
     def _open_all(self, files: CheckpointFiles) -> None:
@@ -298,9 +328,12 @@ class LaneState:
         with ThreadPoolExecutor(READ_AHEAD, "state-files") as reads:
             found = VersionReader(files, reads, READ_AHEAD // at_a_time)
             side_by_side(lambda item: self._open(*item, found, merging), heads, at_a_time, "states")
+        for history, _ in heads:
+            self._add_rows(history, sum(1 for _ in self._reader.items(history.prefix)))
 
     def _open(self, history: StateHistory, head: StateVersion, found: VersionReader, merging: threading.Lock) -> None:
         chain = found.chain(history.directory, head)
+        history.is_stored = True
         for file in found.read(history.directory, chain):
             with merging:
                 self._merge({history.prefix: dict(found.changes(history.directory, file))})
@@ -319,6 +352,7 @@ class LaneState:
         stem = self._version(0).stem
         for prefix, changes in sorted(self._changes.items(), key=_key):
             history = self._by_prefix[prefix]
+            self._count(history, changes)
             for part in _parts(sorted(changes.items(), key=_key)):
                 data = delta_bytes(part, history.head)
                 deltas.append((history.directory, stem, history.parts, data))
@@ -335,10 +369,44 @@ class LaneState:
                 self._merge_recent()
         return deltas
 
+    def _count(self, history: StateHistory, changes: Mapping[bytes, bytes | None]) -> None:
+        """Count the changes of a commit, and forget the values that were read before them."""
+        prefix, young, old = history.prefix, self._young, self._old
+        recent, merging = self._recent.get(prefix, _NONE), self._merging.get(prefix, _NONE)
+        removed = before = 0
+        unread: list[bytes] = []
+        for each, value in changes.items():
+            removed += value is None
+            if each in recent:
+                before += recent[each] is not None
+            elif each in merging:
+                before += merging[each] is not None
+            else:
+                key = prefix + each
+                of_young, of_old = young.pop(key, _UNREAD), old.pop(key, _UNREAD)
+                known = of_old if of_young is _UNREAD else of_young
+                if known is _UNREAD:
+                    unread.append(key)
+                else:
+                    before += known is not None
+        if unread and history.is_stored:
+            before += len(self._reader.get_all(unread))
+        updated = len(changes) - removed
+        self._add_rows(history, updated - before)
+        counts = self._counts[history.step]
+        counts.updated += updated
+        counts.removed += removed
+
+    def _add_rows(self, history: StateHistory, rows: int) -> None:
+        history.rows += rows
+        self._counts[history.step].rows += rows
+
     def _merge_recent(self) -> None:
         """Have the newest changes merged into the local store; wait for those before them."""
         if self._merged is not None:
             self._merged.result()
+        for prefix in self._recent:
+            self._by_prefix[prefix].is_stored = True
         self._merging, self._recent, self._recent_bytes = self._recent, {}, 0
         self._merged = self._worker.submit(self._merge, self._merging)
 
@@ -351,13 +419,17 @@ class LaneState:
             self._wholes.remove(whole)
             history, changed_bytes, written = whole
             try:
-                written.result()
+                expired = written.result()
             except CheckpointError as error:
                 if not error.retriable:
                     raise
                 # The changes since the whole state before it are there.
                 _LOG.warning("All of a state is written later, because its files could not be written: %s", error)
                 history.whole_failed(changed_bytes)
+            else:
+                newer = [each.get(history.prefix, _NONE) for each in (self._changes, self._recent, self._merging)]
+                # Keys with newer changes were counted with those.
+                self._add_rows(history, -sum(not any(key in each for each in newer) for key in expired))
 
     def _merge(self, changes: _Changes) -> None:
         updates: dict[bytes, bytes] = {}
@@ -372,8 +444,11 @@ class LaneState:
             self._store.merge(self._merges, updates, remove=removed)
             self._merges += 1
 
-    def _write_whole(self, history: StateHistory, version: StateVersion) -> None:
-        """Write all of a state, and remove what no kept epoch needs. Takes as long as the state is large. Worker."""
+    def _write_whole(self, history: StateHistory, version: StateVersion) -> Sequence[bytes]:
+        """Write all of a state, and remove what no kept epoch needs; return the keys that are removed by age.
+
+        Takes as long as the state is large. Worker.
+        """
         expired: list[bytes] = []
         oldest = self._now_ms() - history.ttl_ms
 
@@ -390,7 +465,7 @@ class LaneState:
         for part in _parts(living()):
             if self._closing.is_set():
                 # Parts without an end are of no use, and do no harm.
-                return
+                return ()
             size += self._files.write_whole_part(history.directory, version, parts, part)
             parts += 1
         self._files.end_whole(history.directory, version, parts)
@@ -400,6 +475,7 @@ class LaneState:
         if unused_before is not None:
             # What is left is removed after the next whole state.
             _try_to_clean_up(partial(self._files.remove_before, history.directory, unused_before))
+        return expired
 
     def _remember(self, key: bytes, value: bytes | None) -> None:
         self._young[key] = value

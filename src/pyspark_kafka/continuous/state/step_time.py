@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_kafka.continuous.epochs.step_metrics import EventTimes, GroupWatermark
 from pyspark_kafka.continuous.state.timers import NearTimers, first_after, key_of, time_of, timer_of
-from pyspark_kafka.continuous.state.times import MAX_TIME_MS, MIN_TIME_MS, milliseconds
+from pyspark_kafka.continuous.state.times import MAX_TIME_MS, MIN_TIME_MS
 from pyspark_kafka.toolkit import SplitRows
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class StepTime:
         # While the function of timers runs: the last timer that it got, and timers up to it that it has set.
         self._expired: bytes | None = None
         self._held: set[bytes] = set()
+        # Since the last report.
+        self._times: EventTimes | None = None
+        self._timers_set = self._timers_expired = 0
 
     @property
     def watermark_ms(self) -> int | None:
@@ -87,6 +91,7 @@ class StepTime:
             StateError: a key is too large.
         """
         timers = [timer_of(*each) for each in zip(times_ms, keys, strict=True)]
+        self._timers_set += len(timers)
         self._states.put_all(self._step, timers, [b""] * len(timers))
         last = self._expired
         # Otherwise a function that sets the timer again that it got would never end.
@@ -147,16 +152,62 @@ class StepTime:
         np.maximum(before, np.maximum(newest, MIN_TIME_MS + delay_ms) - delay_ms, out=watermarks[1:])
         return watermarks
 
-    def advance(self, rows: pa.RecordBatch, event_time: str) -> None:
-        """Move the watermark of the key group after rows; never back."""
-        newest = pc.max(milliseconds(rows.column(event_time))).as_py()
-        if newest is None or self._delay_ms is None:
+    def advance(self, times: pa.Array) -> None:
+        """Move the watermark of the key group after rows; never back.
+
+        Args:
+            times: of the rows, in milliseconds since 1970; null for a row that says nothing about others.
+        """
+        if times.null_count:
+            times = times.drop_null()
+        if self._delay_ms is None or not len(times):
             return
+        values = times.to_numpy()
+        newest = int(values.max())
+        seen = EventTimes(int(values.min()), newest, float(values.sum(dtype=float)), len(values))
+        self._times = seen.plus(self._times)
         reached, before = max(newest - self._delay_ms, MIN_TIME_MS), self.watermark_ms
         if before is None or reached > before:
-            self._watermarks[self._states.key_group] = reached
-            self._open[self._states.key_group] = None
-            self._states.put_all(self._step, [_WATERMARK], [reached.to_bytes(8, "big", signed=True)])
+            self._move_to(reached)
+
+    def _move_to(self, watermark_ms: int) -> None:
+        self._watermarks[self._states.key_group] = watermark_ms
+        self._open[self._states.key_group] = None
+        self._states.put_all(self._step, [_WATERMARK], [watermark_ms.to_bytes(8, "big", signed=True)])
+
+    def take_times(self) -> EventTimes | None:
+        """Return the times of rows since the last call; None without rows, and with processing time."""
+        taken, self._times = self._times, None
+        return taken
+
+    def take_timer_counts(self) -> tuple[int, int]:
+        """Return the number of timers that were set since the last call, and of timers that have expired."""
+        taken = self._timers_set, self._timers_expired
+        self._timers_set = self._timers_expired = 0
+        return taken
+
+    def timers(self) -> int:
+        """Return the number of timers that wait, as of the last commit."""
+        # The states of key groups have their watermark beside the timers.
+        watermarks = sum(watermark is not None for watermark in self._watermarks.values())
+        return sum(self._states.rows(self._step, each) for each in self._states.key_groups) - watermarks
+
+    def extremes(self) -> tuple[GroupWatermark | None, GroupWatermark | None]:
+        """Return the lowest and the highest watermark, as of the last commit; None with processing time.
+
+        The lowest one is of a key group with timers, if there is one: others hold nothing back.
+        """
+        known = [(ms, key_group) for key_group, ms in self._watermarks.items() if ms is not None]
+        if not known:
+            return None, None
+        holding = [each for each in known if self._states.rows(self._step, each[1]) > 1]
+        watermark_ms, key_group = min(holding or known)
+        timer_ms = None
+        if holding:
+            self._states.point_at(key_group)
+            timer = self._timers().first()
+            timer_ms = None if timer is None else time_of(timer)
+        return GroupWatermark(watermark_ms, key_group, timer_ms), GroupWatermark(*max(known))
 
     def is_due(self) -> bool:
         """Return whether a timer of any key group is due."""
@@ -190,6 +241,7 @@ class StepTime:
                     not is_long and end is not None and (timers := near.take_due(end, _MAX_AT_ONCE, _MAX_BYTES_AT_ONCE))
                 ):
                     self._states.put_all(self._step, timers, [None] * len(timers))
+                    self._timers_expired += len(timers)
                     self._expired = timers[-1]
                     columns = [pa.array(map(key_of, timers), pa.binary()), pa.array(map(time_of, timers), pa.int64())]
                     yield pa.RecordBatch.from_arrays(columns, schema=TIMERS)

@@ -32,6 +32,7 @@ class FirstRows:
     Source: Spark `StreamingDeduplicateWithinWatermarkExec`.
     """
 
+    operator: ClassVar[str] = "dedupeWithinWatermark"
     state_schema: ClassVar[pa.Schema] = pa.schema([pa.field("expiresAtMs", pa.int64())])
 
     key: pa.Schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import compress, count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,6 +44,8 @@ class SessionRows:
 
     Source: Spark `SessionWindowing`, `MergingSessionsIterator`, `SessionWindowStateStoreSaveExec` in append mode.
     """
+
+    operator: ClassVar[str] = "sessionWindowStateStoreSaveExec"
 
     window: SessionWindow
     grouping: Grouping

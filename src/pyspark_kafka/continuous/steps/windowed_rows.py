@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,8 @@ class WindowedRows:
 
     Source: Spark `TimeWindowing`, `StateStoreSaveExec` in append mode.
     """
+
+    operator: ClassVar[str] = "stateStoreSave"
 
     window: TimeWindow
     grouping: Grouping

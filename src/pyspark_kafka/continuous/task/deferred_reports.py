@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -53,8 +55,10 @@ class DeferredReports:
 
     def _write_and_send(self, report: LaneReport, pending: PendingVersions) -> None:
         try:
+            began = time.monotonic()
             pending.write()
-            self._driver.send_message(replace(report, state=pending.text))
+            written_ms = math.ceil((time.monotonic() - began) * 1000)
+            self._driver.send_message(replace(report, state=pending.text, late_state_ms=written_ms))
         except BaseException:
             # The lane may wait for rows, or for the driver.
             self._driver.stop()

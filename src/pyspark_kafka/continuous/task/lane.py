@@ -16,12 +16,13 @@ from pyspark_kafka.continuous.task.meter import LaneMeter
 from pyspark_kafka.continuous.task.stages import TICK, ended_early
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
     from pyspark_kafka.connector import ContinuousPartitionReader, DataWriter, WriterCommitMessage
     from pyspark_kafka.continuous.channel.task_side import DriverConnection
+    from pyspark_kafka.continuous.epochs.step_metrics import StepMetrics
     from pyspark_kafka.continuous.state.lane_state import LaneState
     from pyspark_kafka.continuous.state.version_files import PendingVersions
     from pyspark_kafka.continuous.task.deferred_reports import DeferredReports
@@ -61,6 +62,7 @@ class Lane:
         state: of the functions; None if they have none. The caller closes it.
         has_timer_due: whether a timer of the functions is due.
         has_timer_left: whether the functions of timers took so long that some timers are left, which come before rows.
+        end_epoch: returns the metrics of the functions with state at the end of an epoch.
         epoch_s: the length of the first epoch, for writers that keep positions.
         clock: monotonic seconds.
     """
@@ -76,6 +78,7 @@ class Lane:
         *,
         has_timer_due: Callable[[], bool] = lambda: False,
         has_timer_left: Callable[[], bool] = lambda: False,
+        end_epoch: Callable[[], Sequence[StepMetrics]] = tuple,
         epoch_s: float = float("inf"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -86,6 +89,7 @@ class Lane:
         self._driver = driver
         self._meter = LaneMeter(reader)
         self._state, self._has_timer_due, self._has_timer_left = state, has_timer_due, has_timer_left
+        self._end_epoch = end_epoch
         # Made for the first report that waits for its state.
         self._late: DeferredReports | None = None
         self._versions: PendingVersions | None = None
@@ -170,7 +174,7 @@ class Lane:
             message.json(),
             self._rows_read,
             self._rows_written,
-            self._meter.end_epoch(),
+            self._meter.end_epoch(self._end_epoch()),
             polled=int(self._polled),
             commit_ms=math.ceil(self._commit_s * 1000),
             cost=self._cost,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.continuous.epochs.latencies import LaneMetrics, LatencyHistogram, RecentTimes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark_kafka.connector import ContinuousPartitionReader
+    from pyspark_kafka.continuous.epochs.step_metrics import StepMetrics
 
 
 class LaneMeter:
@@ -54,13 +55,17 @@ class LaneMeter:
         self._times.add_times(self._shares)
         self._shares = []
 
-    def end_epoch(self) -> str:
-        """Return the metrics of the epoch as text, and begin the metrics of the next epoch."""
+    def end_epoch(self, steps: Sequence[StepMetrics] = ()) -> str:
+        """Return the metrics of the epoch as text, and begin the metrics of the next epoch.
+
+        Args:
+            steps: the metrics of the steps with state.
+        """
         now = self._clock() * 1000
         latest = self._reader.getLatestOffset()
-        metrics = LaneMetrics(
-            () if latest is None else (latest.json(),), self._sent, self._times.until(now), now, self._since_record
-        )
+        positions = () if latest is None else (latest.json(),)
+        ages = self._times.until(now)
+        metrics = LaneMetrics(positions, self._sent, ages, now, self._since_record, tuple(steps))
         self._since_record = True
         self._sent, self._times = LatencyHistogram(), RecentTimes()
         return metrics.to_text()

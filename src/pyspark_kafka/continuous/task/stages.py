@@ -12,11 +12,13 @@ from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.step_time import StepTime
 from pyspark_kafka.continuous.state.times import milliseconds
 from pyspark_kafka.continuous.state.versions import schema_text
+from pyspark_kafka.continuous.task.step_meter import StepMeter
 from pyspark_kafka.errors import ContinuousQueryError, SchemaError, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pyspark_kafka.continuous.epochs.step_metrics import StepMetrics
     from pyspark_kafka.continuous.state.lane_state import LaneState
 
 # Stands among batches where steps are to look at their timers; it is compared by identity, and has no rows.
@@ -123,8 +125,10 @@ class MapWithState:
         ttl_ms: after how long without an update a value is gone, in milliseconds; 0 for never.
         time_mode: whether it has timers, and which clock they wait for.
         key: what the function makes keys of, as text; None if it takes keys as they are.
+        operator: its name in reports.
         state: its state, in a task; None elsewhere.
         time: its timers and watermarks, in a task with them.
+        meter: measures it, in a task; None elsewhere.
     """
 
     function: Callable[[pa.RecordBatch, StateByKey], pa.RecordBatch | None]
@@ -133,8 +137,10 @@ class MapWithState:
     ttl_ms: int
     time_mode: TimeMode | None = None
     key: str | None = None
+    operator: str = "mapWithState"
     state: StateByKey | None = None
     time: StepTime | None = None
+    meter: StepMeter | None = None
 
     @property
     def kept(self) -> Sequence[tuple[str, int]]:
@@ -147,32 +153,35 @@ class MapWithState:
         mode, time = self.time_mode, None
         if mode is not None:
             time = StepTime(states, number + 1, mode.delay_ms)
-        return replace(self, state=StateByKey(states, number, self.state_schema, time), time=time)
+        state = StateByKey(states, number, self.state_schema, time)
+        return replace(self, state=state, time=time, meter=StepMeter(states, number, time))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Return the function's batches, each looked at."""
-        mode, state, time = self.time_mode, self.state, self.time
-        if state is None:
+        mode, state, time, meter = self.time_mode, self.state, self.time, self.meter
+        if state is None or meter is None:
             raise RuntimeError("a step with a state was called without it")
         for batch in batches:
             if mode is None or time is None or mode.event_time is None:
-                yield from self._looked_at(self.function, self.function(batch, state))
+                yield from self._looked_at(self.function, meter.update(self.function, batch, state))
                 continue
             times = mode.times_of(batch, mode.event_time)
-            rows = time.split(batch, times, milliseconds(batch.column(mode.event_time)))
+            event_times = milliseconds(batch.column(mode.event_time))
+            rows = time.split(batch, times, event_times)
             if rows.late.num_rows and mode.late is not None:
+                meter.late += rows.late.num_rows
                 yield from self._looked_at(mode.late, mode.late(rows.late))
             if rows.on_time.num_rows:
-                yield from self._looked_at(self.function, self.function(rows.on_time, state))
+                yield from self._looked_at(self.function, meter.update(self.function, rows.on_time, state))
             # A row without a time, or with one out of range, is late, and says nothing about others.
-            time.advance(batch.filter(times.is_valid()) if times.null_count else batch, mode.event_time)
+            time.advance(event_times.filter(times.is_valid()) if times.null_count else event_times)
 
     def expired(self) -> Iterator[pa.RecordBatch]:
         """Return the rows of the timers' function for due timers."""
-        if self.time_mode is not None and self.time is not None and self.state is not None:
-            handle = self.time_mode.expired
-            for timers in self.time.expired():
-                yield from self._looked_at(handle, handle(timers, self.state))
+        mode, state, time, meter = self.time_mode, self.state, self.time, self.meter
+        if mode is not None and time is not None and state is not None and meter is not None:
+            for timers in time.expired():
+                yield from self._looked_at(mode.expired, meter.expire(mode.expired, timers, state))
 
     def _looked_at(self, function: object, made: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
         if made is not None:
@@ -230,6 +239,10 @@ class Stages:
     def has_timer_left(self) -> bool:
         """Return whether the last `TICK` has left due timers; then `TICK` is to come again before rows."""
         return any(time.has_left() for step in self.steps if (time := _time_of(step)) is not None)
+
+    def end_epoch(self) -> list[StepMetrics]:
+        """Return the metrics of the steps with state, in their order, and begin the metrics of the next epoch."""
+        return [step.meter.end_epoch() for step in self.with_state if step.meter is not None]
 
     @property
     def with_state(self) -> Sequence[MapWithState]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -15,8 +15,10 @@ from pyspark_kafka._connector.source.driver.continuous import KafkaContinuousStr
 from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
+from pyspark_kafka.continuous.epochs.step_metrics import EventTimes, GroupWatermark, StepMetrics
 from pyspark_kafka.continuous.reports.events import QueryNames
 from pyspark_kafka.continuous.reports.progress import ProgressLog
+from pyspark_kafka.continuous.reports.state_operators import OperatorName, time_text
 
 NAMES = QueryNames(str(uuid.uuid4()), str(uuid.uuid4()), "orders", "pyspark_kafka", "files")
 
@@ -42,9 +44,11 @@ class Events:
         self.idles += 1
 
 
-def log_of(stream: ContinuousStream | None = None) -> tuple[ProgressLog, Events]:
+def log_of(
+    stream: ContinuousStream | None = None, operators: Sequence[OperatorName] = ()
+) -> tuple[ProgressLog, Events]:
     events: Any = Events()
-    return ProgressLog(NAMES, stream or Stream(), events), events
+    return ProgressLog(NAMES, stream or Stream(), events, operators), events
 
 
 def report(
@@ -96,6 +100,90 @@ def test_report_has_the_length_of_epochs_and_what_makes_them_longer() -> None:
         progress: Any = log.last
         found.append((progress["epochIntervalMs"], progress["epochIntervalReason"]))
     assert found == [(1_000, ""), (4_400, "transaction markers")]
+
+
+OPERATORS = (OperatorName("mapWithState"), OperatorName("stateStoreSave", has_timers=True, has_event_time=True))
+
+
+def with_state(lane: int, *steps: StepMetrics, state_ms: int = 0, late_state_ms: int = 0) -> LaneReport:
+    text = LaneMetrics(at_ms=1_000_000.0, steps=steps).to_text()
+    return LaneReport(lane, 7, "{}", "{}", metrics=text, state_ms=state_ms, late_state_ms=late_state_ms)
+
+
+def test_report_has_the_state_of_each_step_with_the_names_of_spark() -> None:
+    log, events = log_of(operators=OPERATORS)
+    slow = GroupWatermark(1_767_222_000_000, "t-3", 1_767_222_060_000)
+    ahead = GroupWatermark(1_767_222_500_000, "t-1")
+    windows = StepMetrics(
+        list(range(11)), slow, ahead, EventTimes(1_767_222_001_000, 1_767_222_003_000, 5.301666006e12, 3)
+    )
+    add(
+        log,
+        with_state(0, StepMetrics([1] * 11), windows, state_ms=4),
+        with_state(1, StepMetrics([2] * 11), StepMetrics([100] * 11), late_state_ms=7),
+    )
+    progress = log.last
+    assert progress is not None
+    first, second = progress.stateOperators
+    assert (first.operatorName, second.operatorName) == ("mapWithState", "stateStoreSave")
+    assert (first.numRowsTotal, first.numRowsUpdated, first.numRowsRemoved) == (3, 3, 3)
+    assert (first.commitTimeMs, second.commitTimeMs) == (7, 7)
+    # Not known, and so not 0.
+    assert [first[name] for name in ("memoryUsedBytes", "numShufflePartitions")] == [None, None]
+    assert first.customMetrics == {"stateOnCurrentVersionSizeBytes": 3}
+    assert "watermarks" not in first
+    assert (second.numRowsTotal, second.allRemovalsTimeMs, second.numRowsDroppedByWatermark) == (100, 104, 105)
+    assert second.numStateStoreInstances == 106
+    assert second.customMetrics == {
+        "stateOnCurrentVersionSizeBytes": 107,
+        "numTimers": 108,
+        "numRegisteredTimers": 109,
+        "numExpiredTimers": 110,
+    }
+    assert second["watermarks"] == {
+        "lowest": {
+            "topicPartition": "t-3",
+            "watermark": "2025-12-31T23:00:00.000Z",
+            "firstTimer": "2025-12-31T23:01:00.000Z",
+        },
+        "highest": {"topicPartition": "t-1", "watermark": "2025-12-31T23:08:20.000Z"},
+    }
+    assert progress.eventTime == {
+        "max": "2025-12-31T23:00:03.000Z",
+        "min": "2025-12-31T23:00:01.000Z",
+        "avg": "2025-12-31T23:00:02.000Z",
+        "watermark": "2025-12-31T23:00:00.000Z",
+    }
+    assert json.loads(progress.json)["stateOperators"][1]["watermarks"] == second["watermarks"]
+    (heard,) = events.reports
+    assert heard.stateOperators[1]["watermarks"] == second["watermarks"]
+
+
+def test_state_that_a_lane_has_not_reported_is_left_out() -> None:
+    log, _ = log_of(operators=OPERATORS)
+    both = StepMetrics(), StepMetrics()
+    for reports in (
+        [with_state(0, *both), LaneReport(1, 7, "{}", "{}", metrics="soon")],
+        [with_state(0, *both), with_state(1)],
+        [LaneReport(0, 7, "{}", "{}")],
+    ):
+        add(log, *reports)
+        assert log.last is not None
+        assert (log.last.stateOperators, log.last.eventTime) == ([], {})
+
+
+def test_query_without_event_time_has_none() -> None:
+    log, _ = log_of(operators=OPERATORS[:1])
+    add(log, with_state(0, StepMetrics()))
+    assert log.last is not None
+    assert log.last.eventTime == {}
+    assert [each.numRowsTotal for each in log.last.stateOperators] == [0]
+
+
+def test_times_that_no_calendar_has_are_milliseconds() -> None:
+    assert time_text(-1) == "1969-12-31T23:59:59.999Z"
+    assert time_text(2**62) == str(2**62)
+    assert time_text(-(2**63)) == str(-(2**63))
 
 
 def test_lag_is_between_the_end_of_the_epoch_and_what_readers_have_heard_of() -> None:

@@ -170,6 +170,9 @@ def test_states_of_random_epochs_and_restarts_are_those_of_a_dictionary(
                     wanted = values[group].get(key)
                     assert get(state, group, key) == [wanted.encode() if wanted is not None else None]
                 heads.update(end(state))
+                assert {group: state.rows(0, group) for group in groups} == {
+                    group: len(content) for group, content in values.items()
+                }
                 past[epoch] = dict(heads), {group: dict(content) for group, content in values.items()}
                 epoch += 1
             if r.random() < 0.5:
@@ -225,6 +228,29 @@ def test_versions_stay_as_long_as_a_position_or_a_kept_epoch_names_them(
             assert found == [expected[key].encode() if key in expected else None for key in "abcdef"]
 
 
+def test_counts_are_those_of_commits_since_the_last_report(tmp_path: Path) -> None:
+    with closing(opened(tmp_path, {}, "t-0", "t-1")) as state:
+        state.begin_epoch(0)
+        put(state, "t-0", a="1", b="1", c="1")
+        put(state, "t-0", a="2", c=None)
+        heads = end(state)
+        put(state, "t-1", a="1")
+        heads.update(end(state))
+        first = state.take_counts(0)
+        assert (first.rows, first.updated, first.removed) == (3, 3, 1)
+        assert state.take_counts(0) == lane_state.StateCounts(rows=3, size=first.size)
+        state.begin_epoch(1)
+        put(state, "t-0", a=None, never=None)
+        heads.update(end(state))
+        assert state.take_counts(0).rows == 2
+    with closing(opened(tmp_path, heads, "t-0", "t-1", run="b")) as state:
+        assert (state.rows(0, "t-0"), state.rows(0, "t-1")) == (1, 1)
+        again = state.take_counts(0)
+        assert (again.rows, again.updated, again.removed) == (2, 0, 0)
+    files = (tmp_path / "checkpoint" / "continuous" / "state").rglob("*.delta")
+    assert again.size == sum(file.stat().st_size for file in files)
+
+
 def test_files_of_a_long_run_are_bounded(tmp_path: Path) -> None:
     heads: dict[str, str] = {}
     with closing(opened(tmp_path, {})) as state:
@@ -255,6 +281,8 @@ def test_values_are_gone_after_their_time_and_leave_the_checkpoint(
             heads = end(state)
             settle(state)
             assert get(state, "t-0", "old", "kept") == [b"secret" if epoch <= 3 else None, str(epoch).encode()]
+            # One that is too old counts until it is removed.
+            assert state.rows(0, "t-0") == 1 + (epoch < 7)
     wholes = sorted((tmp_path / "checkpoint").rglob("*.all"))
     assert wholes
     assert b"secret" not in wholes[-1].read_bytes()

@@ -243,7 +243,7 @@ def split(lane: Lane, given: pa.RecordBatch) -> SplitRows:
 def test_row_is_late_by_the_rows_before_it_in_its_batch(open_lane: Callable[..., Lane], before: int | None) -> None:
     lane = open_lane(delay_ms=10)
     if before is not None:
-        lane.time.advance(rows(before + 10), "t")
+        lane.time.advance(milliseconds(rows(before + 10).column("t")))
     found = split(lane, rows(30, 50, 39, 40, None, 90, 80, 79, -(2**63), 95, 2**63 - 1, 2**63 - 12, 2**63 - 11))
     assert found.late.equals(rows(39, None, 79, -(2**63), 2**63 - 12))
     assert lane.time.row_watermarks.tolist() == [
@@ -258,13 +258,13 @@ def test_watermark_is_the_newest_time_less_the_delay(open_lane: Callable[..., La
     lane = open_lane(delay_ms=10)
     assert lane.state.getCurrentWatermarkInMs() == 0
     assert split(lane, rows(1, None, unit=unit)).late.equals(rows(None, unit=unit))
-    lane.time.advance(rows(50, 70, None, unit=unit), "t")
-    lane.time.advance(rows(60, unit=unit), "t")
+    lane.time.advance(milliseconds(rows(50, 70, None, unit=unit).column("t")))
+    lane.time.advance(milliseconds(rows(60, unit=unit).column("t")))
     assert lane.state.getCurrentWatermarkInMs() == 60
     found = split(lane, rows(60, 59, 61, None, unit=unit))
     assert found.on_time.equals(rows(60, 61, unit=unit))
     assert found.late.equals(rows(59, None, unit=unit))
-    lane.time.advance(rows(None, unit=unit), "t")
+    lane.time.advance(milliseconds(rows(None, unit=unit).column("t")))
     assert lane.state.getCurrentWatermarkInMs() == 60
 
 
@@ -282,7 +282,7 @@ def test_only_key_groups_that_have_changed_are_looked_at(open_lane: Callable[...
     lane.set(b"a", 7)
     assert not lane.time.is_due()
     lane.states.point_at("7")
-    lane.time.advance(rows(8), "t")
+    lane.time.advance(milliseconds(rows(8).column("t")))
     assert lane.time.is_due()
     assert lane.fired() == [(b"a", 7)]
 
@@ -310,33 +310,33 @@ def test_timers_of_event_time_wait_for_the_watermark_of_their_key_group(open_lan
     lane.states.point_at("h")
     lane.set(b"b", 40)
     lane.states.point_at("g")
-    lane.time.advance(rows(50), "t")
+    lane.time.advance(milliseconds(rows(50).column("t")))
     assert lane.fired() == [(b"a", 40)]
     lane.states.point_at("h")
-    lane.time.advance(rows(1_000), "t")
+    lane.time.advance(milliseconds(rows(1_000).column("t")))
     assert lane.fired() == [(b"b", 40)]
 
 
 def test_timers_at_the_bounds_of_time_expire_but_the_last_one(open_lane: Callable[..., Lane]) -> None:
     lane = open_lane(delay_ms=0, groups=("g",))
     lane.set(b"a", MIN_TIME_MS, -1, MAX_TIME_MS - 1, MAX_TIME_MS)
-    lane.time.advance(rows(MIN_TIME_MS), "t")
+    lane.time.advance(milliseconds(rows(MIN_TIME_MS).column("t")))
     assert lane.fired() == [(b"a", MIN_TIME_MS)]
-    lane.time.advance(rows(-1), "t")
+    lane.time.advance(milliseconds(rows(-1).column("t")))
     assert lane.fired() == [(b"a", -1)]
-    lane.time.advance(rows(MAX_TIME_MS), "t")
+    lane.time.advance(milliseconds(rows(MAX_TIME_MS).column("t")))
     assert lane.fired() == [(b"a", MAX_TIME_MS - 1)]
     assert not lane.time.is_due()
 
 
 def test_watermark_continues_after_a_restart(open_lane: Callable[..., Lane]) -> None:
     lane = open_lane(delay_ms=10)
-    lane.time.advance(rows(50), "t")
+    lane.time.advance(milliseconds(rows(50).column("t")))
     again = open_lane(lane.end(), delay_ms=30)
     # Another delay does not move it back.
-    again.time.advance(rows(60), "t")
+    again.time.advance(milliseconds(rows(60).column("t")))
     assert again.state.getCurrentWatermarkInMs() == 40
-    again.time.advance(rows(80), "t")
+    again.time.advance(milliseconds(rows(80).column("t")))
     assert again.state.getCurrentWatermarkInMs() == 50
     again.states.point_at("h")
     assert again.state.getCurrentWatermarkInMs() == 0

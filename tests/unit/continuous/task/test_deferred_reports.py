@@ -52,6 +52,7 @@ def test_report_names_the_versions_that_were_written() -> None:
     reports.wait()
     reports.close()
     assert [report.state for report in driver.sent] == ["versions"]
+    assert driver.sent[0].late_state_ms >= 1
     assert not driver.is_stopped
 
 

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pyspark_kafka.continuous.state.lane_state import LaneState
+from pyspark_kafka.continuous.epochs.step_metrics import COUNTS, EventTimes, GroupWatermark
+from pyspark_kafka.continuous.state.lane_state import LaneState, StateCounts
 from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.continuous.task.stages import (
     TICK,
@@ -26,6 +28,7 @@ from pyspark_kafka.continuous.task.stages import (
     TimeMode,
     Where,
 )
+from pyspark_kafka.continuous.task.step_meter import StepMeter
 from pyspark_kafka.errors import ContinuousQueryError, SchemaError
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -161,6 +164,43 @@ def test_late_rows_and_timers_go_to_their_functions(states: LaneState) -> None:
     assert stages.has_timer_due()
     assert result(stages, TICK) == [[20]]
     assert not stages.has_timer_due()
+
+
+def test_steps_with_state_count_what_they_do_until_the_end_of_the_epoch(states: LaneState) -> None:
+    stages = Stages([EVENT_TIME, Select(("n",))]).holding(states)
+    result(stages, rows(5, 12), TICK, rows(11, 13, 12), rows(1), rows(25))
+    states.end_epoch()
+    (step,) = stages.end_epoch()
+    counts = dict(zip(COUNTS, step.counts, strict=True))
+    assert (counts["numRowsDroppedByWatermark"], counts["numStateStoreInstances"]) == (3, 1)
+    assert (counts["numTimers"], counts["numRegisteredTimers"], counts["numExpiredTimers"]) == (2, 4, 1)
+    assert step.lowest == GroupWatermark(25, "g", 20)
+    assert step.highest == GroupWatermark(25, "g")
+    # A late row has a time too.
+    assert step.times == EventTimes(1, 25, 79.0, 7)
+    assert result(stages, TICK) == [[20]]
+    states.end_epoch()
+    (step,) = stages.end_epoch()
+    counts = dict(zip(COUNTS, step.counts, strict=True))
+    assert (counts["numRowsDroppedByWatermark"], counts["numTimers"]) == (0, 1)
+    assert (counts["numRegisteredTimers"], counts["numExpiredTimers"]) == (0, 1)
+    assert step.times is None
+
+
+def test_time_of_functions_is_that_of_their_calls() -> None:
+    seconds = iter([1.0, 1.5, 7.0, 7.25, 9.0, 10.0])
+    states: Any = SimpleNamespace(key_groups=["g"], take_counts=lambda _: StateCounts(3, 2, 1, 99))
+    meter = StepMeter(states, 0, None, lambda: next(seconds))
+    state: Any = None
+    assert meter.update(lambda rows, _: rows, rows(1), state) == rows(1)
+    assert meter.update(lambda *_: None, rows(1), state) is None
+    assert meter.expire(lambda timers, _: timers, rows(2), state) == rows(2)
+    counts = dict(zip(COUNTS, meter.end_epoch().counts, strict=True))
+    assert (counts["allUpdatesTimeMs"], counts["allRemovalsTimeMs"]) == (750, 1_000)
+    assert (counts["numRowsTotal"], counts["numRowsUpdated"], counts["numRowsRemoved"]) == (3, 2, 1)
+    assert counts["stateOnCurrentVersionSizeBytes"] == 99
+    counts = dict(zip(COUNTS, meter.end_epoch().counts, strict=True))
+    assert (counts["allUpdatesTimeMs"], counts["allRemovalsTimeMs"]) == (0, 0)
 
 
 def test_timers_of_a_step_reach_those_after_it_and_no_other_function_gets_a_tick(states: LaneState) -> None:
