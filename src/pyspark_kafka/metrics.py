@@ -19,7 +19,7 @@ from pyspark_kafka._ops.metrics.export.families import MAX_PARTITIONS
 from pyspark_kafka._ops.metrics.export.otel import OpenTelemetryMetrics, observe
 from pyspark_kafka._ops.metrics.export.prometheus import LOOPBACK, PrometheusEndpoint, serve
 from pyspark_kafka._ops.metrics.listener import MetricsListener, latest, listen, snapshot
-from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
+from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics, StateMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,7 @@ __all__ = [
     "PrometheusEndpoint",
     "QueryMetrics",
     "SourceMetrics",
+    "StateMetrics",
     "lag",
     "latest",
     "listen",

@@ -12,7 +12,7 @@ from pyspark_kafka._ops.metrics.export.exporter import Exporter
 from pyspark_kafka._ops.metrics.export.families import query_families
 from pyspark_kafka._ops.metrics.export.prometheus import KafkaCollector
 from pyspark_kafka._ops.metrics.store import MetricsStore
-from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
+from pyspark_kafka._ops.metrics.values import GroupTime, QueryMetrics, SourceMetrics, StateMetrics
 
 # Any text but lone surrogates, which have no bytes; a carriage return alone ends no line of the format.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -45,6 +45,23 @@ queries = st.builds(
     duration_ms=st.floats(0, 1e9),
     phases_ms=st.dictionaries(st.sampled_from(["addBatch", "walCommit"]), st.floats(0, 1e6)),
     num_output_rows=st.none() | st.integers(0, 99),
+    states=st.lists(
+        st.builds(
+            StateMetrics,
+            index=st.integers(0, 3),
+            operator=texts,
+            rows=st.integers(0, 99),
+            updated=st.integers(0, 99),
+            removed=st.integers(0, 99),
+            late=st.integers(0, 99),
+            commit_ms=st.floats(0, 1e6),
+            timers=st.none() | st.integers(0, 99),
+            lowest=st.none() | st.builds(GroupTime, texts, texts, st.floats(-1e15, 1e15)),
+        ),
+        max_size=3,
+        unique_by=lambda each: each.index,
+    ).map(tuple),
+    watermark_s=st.none() | st.floats(-1e15, 1e15),
 )
 
 

@@ -25,6 +25,7 @@ class QueryTotals:
         rows_written: rows that the sink received; None if Spark has never counted them.
         duration_s: how long they took together.
         phases_s: the same by part, with Spark's names.
+        states: updated values, removed values and late rows by step, which is named by its place and its operator.
         failures: how many runs have ended with an error.
         buckets: how many of them took as long as each bucket of `DURATION_BUCKETS` says; not cumulative.
     """
@@ -34,6 +35,7 @@ class QueryTotals:
     rows_written: int | None = None
     duration_s: float = 0.0
     phases_s: Mapping[str, float] = field(default_factory=dict)
+    states: Mapping[tuple[int, str], tuple[int, int, int]] = field(default_factory=dict)
     failures: int = 0
     buckets: tuple[int, ...] = (0,) * (len(DURATION_BUCKETS) + 1)
 
@@ -47,6 +49,11 @@ class QueryTotals:
             rows_read[source.index] = rows_read.get(source.index, 0) + source.num_input_rows
         for phase, ms in metrics.phases_ms.items():
             phases_s[phase] = phases_s.get(phase, 0.0) + max(ms, 0) / 1000
+        states = dict(self.states)
+        for step in metrics.states:
+            updated, removed, late = states.get((step.index, step.operator), (0, 0, 0))
+            sums = updated + step.updated, removed + step.removed, late + step.late
+            states[step.index, step.operator] = sums
         written = metrics.num_output_rows
         return replace(
             self,
@@ -55,5 +62,6 @@ class QueryTotals:
             rows_written=self.rows_written if written is None else (self.rows_written or 0) + written,
             duration_s=self.duration_s + seconds,
             phases_s=phases_s,
+            states=states,
             buckets=tuple(buckets),
         )

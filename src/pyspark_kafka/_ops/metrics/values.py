@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka._base.offsets import KafkaSourceOffset
@@ -17,7 +18,7 @@ from pyspark_kafka.errors import CheckpointError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql.streaming.listener import SourceProgress, StreamingQueryProgress
+    from pyspark.sql.streaming.listener import SourceProgress, StateOperatorProgress, StreamingQueryProgress
 
     from pyspark_kafka._base.model import TopicPartition
 
@@ -86,6 +87,52 @@ class SourceMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupTime:
+    """The watermark of one topic-partition.
+
+    Attributes:
+        topic: of the partition.
+        partition: its number.
+        seconds: the watermark, in seconds since 1970-01-01 UTC.
+    """
+
+    topic: str
+    partition: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StateMetrics:
+    """The state of one stateful step, after a micro-batch or an epoch.
+
+    Attributes:
+        index: the place of the step in `stateOperators` of Spark's progress, from 0.
+        operator: its name there.
+        rows: the number of values.
+        updated: values that the micro-batch has set.
+        removed: values that it has removed.
+        late: rows below the watermark.
+        commit_ms: the time for writing the state.
+        size_bytes: the size of the newest version; None if that is not known.
+        timers: timers that wait; None without timers, and for micro-batches.
+        lowest: of a continuous query with event time: the topic-partition that is furthest behind.
+        highest: likewise, the topic-partition that is ahead of the others.
+    """
+
+    index: int
+    operator: str
+    rows: int
+    updated: int
+    removed: int
+    late: int
+    commit_ms: float
+    size_bytes: int | None = None
+    timers: int | None = None
+    lowest: GroupTime | None = None
+    highest: GroupTime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryMetrics:
     """The newest figures of one streaming query, or of one continuous query, whose epochs count as micro-batches.
 
@@ -104,6 +151,9 @@ class QueryMetrics:
         failed: whether it has ended with an error.
         unheard: whether nobody listens to the run any more, so that it may have ended since.
         num_output_rows: rows that the sink received; None if Spark does not count them.
+        states: the steps with state, in the order of Spark's progress.
+        watermark_s: the watermark in seconds since 1970-01-01 UTC; of a continuous query the lowest one. None without
+            event time, and before the first rows.
         duration_ms: how long the micro-batch took.
         phases_ms: the parts of it that Spark measures, such as `addBatch`, by Spark's names.
         ended_at: when the run ended, in seconds of `time.monotonic`; None while it runs.
@@ -124,6 +174,8 @@ class QueryMetrics:
     failed: bool = False
     unheard: bool = False
     num_output_rows: int | None = field(default=None, compare=False, repr=False)
+    states: tuple[StateMetrics, ...] = field(default=(), compare=False, repr=False)
+    watermark_s: float | None = field(default=None, compare=False, repr=False)
     duration_ms: float = field(default=0.0, compare=False, repr=False)
     phases_ms: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
     ended_at: float | None = field(default=None, compare=False, repr=False)
@@ -186,10 +238,50 @@ def query_metrics(progress: StreamingQueryProgress) -> QueryMetrics | None:
         latency_p50_ms=latency.get("p50"),
         latency_p99_ms=latency.get("p99"),
         num_output_rows=rows if (rows := progress.sink.numOutputRows) >= 0 else None,
+        states=tuple(_state_metrics(*each) for each in enumerate(progress.stateOperators)),
+        # Spark has the year 1970 before the first rows.
+        watermark_s=_seconds(progress.eventTime.get("watermark")) or None,
         duration_ms=progress.batchDuration,
         phases_ms={str(name): float(ms) for name, ms in progress.durationMs.items()},
         heard_at=now(),
     )
+
+
+def _state_metrics(index: int, step: StateOperatorProgress) -> StateMetrics:
+    custom = step.customMetrics
+    watermarks = step.get("watermarks", {})
+    return StateMetrics(
+        index=index,
+        operator=step.operatorName,
+        rows=step.numRowsTotal,
+        updated=step.numRowsUpdated,
+        removed=step.numRowsRemoved,
+        late=step.numRowsDroppedByWatermark,
+        commit_ms=float(step.commitTimeMs),
+        # Spark's store in memory has it too.
+        size_bytes=custom.get("stateOnCurrentVersionSizeBytes"),
+        timers=custom.get("numTimers"),
+        lowest=_group_time(watermarks.get("lowest")),
+        highest=_group_time(watermarks.get("highest")),
+    )
+
+
+def _group_time(found: Mapping[str, str] | None) -> GroupTime | None:
+    if found is None:
+        return None
+    topic, _, partition = found["topicPartition"].rpartition("-")
+    seconds = _seconds(found["watermark"])
+    return None if seconds is None else GroupTime(topic, partition, seconds)
+
+
+def _seconds(time: str | None) -> float | None:
+    """Return a time of a progress event in seconds since 1970; far times are milliseconds there."""
+    if time is None:
+        return None
+    try:
+        return int(time) / 1000
+    except ValueError:
+        return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
 
 
 def reads_other_data(progress: StreamingQueryProgress) -> bool:

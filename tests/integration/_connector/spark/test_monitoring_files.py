@@ -20,7 +20,7 @@ from pyspark_kafka._base.model import TopicPartition
 from pyspark_kafka._ops.metrics.export.exporter import Exporter
 from pyspark_kafka._ops.metrics.export.prometheus import KafkaCollector
 from pyspark_kafka._ops.metrics.store import MetricsStore
-from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
+from pyspark_kafka._ops.metrics.values import GroupTime, QueryMetrics, SourceMetrics, StateMetrics
 
 DASHBOARD = json.loads((REPO / "monitoring" / "dashboard.json").read_text())
 RULES = yaml.safe_load((REPO / "monitoring" / "alerts.yml").read_text())
@@ -46,10 +46,12 @@ def scrape() -> dict[str, set[str]]:
     """The names of all samples, each with those of its labels, of an exposition in which no figure is missing."""
     store = MetricsStore()
     source = SourceMetrics(0, ("t",), 5, 3, 3, 3.0, {TopicPartition("t", 0): 3})
+    behind = GroupTime("t", "0", 7.0)
+    step = StateMetrics(0, "stateStoreSave", 1, 1, 1, 1, 2.0, 99, 1, behind, behind)
     store.put(
         QueryMetrics(
             "id", "r", "q", 0, "", 5, (source,), duration_ms=200, phases_ms={"addBatch": 150}, num_output_rows=5,
-            latency_p50_ms=1.0, latency_p99_ms=2.0,
+            latency_p50_ms=1.0, latency_p99_ms=2.0, states=(step,), watermark_s=7.0,
         )
     )  # fmt: skip
     registry = prometheus_client.CollectorRegistry()

@@ -12,7 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StateOperatorProgress,
+)
 
 from kit.fixtures.leftovers import collect_quietly
 from pyspark_kafka import metrics
@@ -23,7 +29,7 @@ from pyspark_kafka._ops.metrics.export.families import query_families
 from pyspark_kafka._ops.metrics.listener import MetricsListener, _make_visible
 from pyspark_kafka._ops.metrics.store import MetricsStore
 from pyspark_kafka._ops.metrics.text_events import _TextListener
-from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
+from pyspark_kafka._ops.metrics.values import GroupTime, QueryMetrics, SourceMetrics, StateMetrics
 
 PYTHON_STREAM = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStreamWithTriggerAvailableNow@1f"
 QUERY, RUN = "8c0e2b1e-0000-4000-8000-000000000001", "51f20000-0000-4000-8000-000000000002"
@@ -63,6 +69,52 @@ def progress(*sources: Mapping[str, Any], query: str = QUERY, run: str = RUN, ba
             }
         }
     )
+
+
+def test_state_of_a_continuous_query_and_of_a_micro_batch_is_read(
+    listener: MetricsListener, store: MetricsStore
+) -> None:
+    event = progress(source({"a": {"0": 3}}, {"a": {"0": 9}}, rows=8))
+    fields = {
+        "operatorName": "stateStoreSave", "numRowsTotal": 5, "numRowsUpdated": 3, "numRowsRemoved": 2,
+        "allUpdatesTimeMs": 1, "allRemovalsTimeMs": 1, "commitTimeMs": 250, "memoryUsedBytes": None,
+        "numRowsDroppedByWatermark": 1, "numShufflePartitions": None, "numStateStoreInstances": 2,
+        "customMetrics": {"stateOnCurrentVersionSizeBytes": 99, "numTimers": 4},
+    }  # fmt: skip
+    of_spark = StateOperatorProgress.fromJson({**fields, "customMetrics": {}})
+    ours = StateOperatorProgress.fromJson(fields)
+    ours["watermarks"] = {
+        "lowest": {"topicPartition": "a-b-7", "watermark": "1970-01-01T00:01:00.000Z", "firstTimer": "soon"},
+        "highest": {"topicPartition": "a-b-3", "watermark": str(2**62)},
+    }
+    event.progress["stateOperators"] = [of_spark, ours]
+    event.progress["eventTime"] = {"watermark": "1970-01-01T00:01:00.000Z"}
+    listener.onQueryProgress(event)
+    found = store.get(QUERY)
+    assert found is not None
+    assert found.watermark_s == 60.0
+    assert found.states == (
+        StateMetrics(0, "stateStoreSave", 5, 3, 2, 1, 250.0),
+        StateMetrics(
+            1,
+            "stateStoreSave",
+            5,
+            3,
+            2,
+            1,
+            250.0,
+            99,
+            4,
+            GroupTime("a-b", "7", 60.0),
+            GroupTime("a-b", "3", 2**62 / 1000),
+        ),
+    )
+    # Spark's watermark before the first rows.
+    event.progress["eventTime"] = {"watermark": "1970-01-01T00:00:00.000Z"}
+    listener.onQueryProgress(event)
+    found = store.get(QUERY)
+    assert found is not None
+    assert found.watermark_s is None
 
 
 def terminated(query: str = QUERY, run: str = RUN) -> QueryTerminatedEvent:

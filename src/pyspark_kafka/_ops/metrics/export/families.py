@@ -29,6 +29,7 @@ MAX_PARTITIONS = 1_000
 
 _QUERY = ("query", "query_id")
 _SOURCE = (*_QUERY, "source")
+_STEP = (*_QUERY, "step", "operator")
 PARTITION_LABELS = (*_SOURCE, "topic", "partition")
 """The labels of the metrics of a partition."""
 
@@ -147,6 +148,47 @@ LATENCY = Family(
     # Prometheus keeps `quantile` for summaries.
     (*_QUERY, "percentile"),
 )
+WATERMARK = Family(
+    "pyspark_kafka_watermark_timestamp_seconds",
+    Kind.GAUGE,
+    "seconds",
+    "Watermark of the query, in seconds since 1970-01-01 UTC; of a continuous query the lowest one. Absent without "
+    "event time, and before the first rows.",
+    _QUERY,
+)
+STEP_WATERMARK = Family(
+    "pyspark_kafka_step_watermark_timestamp_seconds",
+    Kind.GAUGE,
+    "seconds",
+    "Lowest and highest watermark of a step of a continuous query, in seconds since 1970-01-01 UTC, with their "
+    "topic-partitions. The lowest one holds windows open.",
+    (*_STEP, "edge", "topic", "partition"),
+)
+STATE_ROWS = Family("pyspark_kafka_state_rows", Kind.GAUGE, "", "Number of values in the state of a step.", _STEP)
+STATE_SIZE = Family(
+    "pyspark_kafka_state_size_bytes", Kind.GAUGE, "bytes", "Size of the state of a step. Absent if unknown.", _STEP
+)
+STATE_TIMERS = Family(
+    "pyspark_kafka_state_timers",
+    Kind.GAUGE,
+    "",
+    "Number of timers that wait in a step of a continuous query; each open window has one.",
+    _STEP,
+)
+STATE_UPDATED = Family(
+    "pyspark_kafka_state_rows_updated", Kind.COUNTER, "", "Values that a step has set in its state.", _STEP
+)
+STATE_REMOVED = Family(
+    "pyspark_kafka_state_rows_removed", Kind.COUNTER, "", "Values that a step has removed from its state.", _STEP
+)
+LATE_ROWS = Family("pyspark_kafka_late_rows", Kind.COUNTER, "", "Rows of a step below its watermark.", _STEP)
+STATE_COMMIT = Family(
+    "pyspark_kafka_state_commit_seconds",
+    Kind.GAUGE,
+    "seconds",
+    "Time for writing the state of a step in the latest micro-batch, or of the slowest lane in the latest epoch.",
+    _STEP,
+)
 UP = Family("pyspark_kafka_query_up", Kind.GAUGE, "", "1 while the query runs, 0 after it has ended.", _QUERY)
 FAILED = Family("pyspark_kafka_query_failed", Kind.GAUGE, "", "1 if the query ended with an error, else 0.", _QUERY)
 
@@ -165,6 +207,15 @@ QUERY_FAMILIES = (
     ROWS_READ,
     ROWS_WRITTEN,
     LATENCY,
+    WATERMARK,
+    STEP_WATERMARK,
+    STATE_ROWS,
+    STATE_SIZE,
+    STATE_TIMERS,
+    STATE_UPDATED,
+    STATE_REMOVED,
+    LATE_ROWS,
+    STATE_COMMIT,
     SOURCE_BEHIND,
     SOURCE_BEHIND_MAX,
     SOURCE_PARTITIONS,
@@ -233,12 +284,37 @@ def query_families(
             for percentile, ms in (("50", each.latency_p50_ms), ("99", each.latency_p99_ms))
             if ms is not None
         ),
+        *_state_families(running),
         SOURCE_BEHIND.of((labels, sum(found.values())) for labels, found in behind),
         SOURCE_BEHIND_MAX.of((labels, max(found.values())) for labels, found in behind),
         SOURCE_PARTITIONS.of((labels, len(source.positions or source.behind)) for labels, source in sources),
         BEHIND.of(told),
         LEFT_OUT.of([((), left_out)]),
     ]
+
+
+def _state_families(running: Sequence[tuple[QueryMetrics, QueryTotals]]) -> Iterator[Family]:
+    steps = [
+        ((*_names(metrics), str(step.index), step.operator), step) for metrics, _ in running for step in metrics.states
+    ]
+    sums = [
+        ((*_names(metrics), str(index), operator), found)
+        for metrics, totals in running
+        for (index, operator), found in sorted(totals.states.items())
+    ]
+    yield WATERMARK.of((_names(each), each.watermark_s) for each, _ in running if each.watermark_s is not None)
+    yield STEP_WATERMARK.of(
+        ((*labels, edge, found.topic, found.partition), found.seconds)
+        for labels, step in steps
+        for edge, found in (("lowest", step.lowest), ("highest", step.highest))
+        if found is not None
+    )
+    yield STATE_ROWS.of((labels, step.rows) for labels, step in steps)
+    yield STATE_SIZE.of((labels, step.size_bytes) for labels, step in steps if step.size_bytes is not None)
+    yield STATE_TIMERS.of((labels, step.timers) for labels, step in steps if step.timers is not None)
+    for family, number in ((STATE_UPDATED, 0), (STATE_REMOVED, 1), (LATE_ROWS, 2)):
+        yield family.of((labels, found[number]) for labels, found in sums)
+    yield STATE_COMMIT.of((labels, step.commit_ms / 1000) for labels, step in steps)
 
 
 def _names(metrics: QueryMetrics) -> tuple[str, str]:

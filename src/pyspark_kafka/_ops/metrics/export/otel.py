@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._ops.metrics.export.families import Family
 
 _PREFIX = "pyspark_kafka"
-_UNITS = {"seconds": "s"}
+_UNITS = {"seconds": "s", "bytes": "By"}
 
 
 class OpenTelemetryMetrics:

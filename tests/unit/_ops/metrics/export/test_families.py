@@ -14,7 +14,7 @@ from pyspark_kafka._ops.metrics.export.exporter import Exporter
 from pyspark_kafka._ops.metrics.export.families import QUERY_FAMILIES, Histogram, query_families
 from pyspark_kafka._ops.metrics.store import MetricsStore
 from pyspark_kafka._ops.metrics.totals import DURATION_BUCKETS, QueryTotals
-from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
+from pyspark_kafka._ops.metrics.values import GroupTime, QueryMetrics, SourceMetrics, StateMetrics
 from pyspark_kafka.errors import OptionError
 
 RUN = "r"
@@ -71,6 +71,33 @@ def test_sums_grow_over_batches_and_runs(store: MetricsStore) -> None:
         DURATION_BUCKETS.index(900.0): 1,
     }
     assert len(histogram.counts) == len(DURATION_BUCKETS) + 1
+
+
+STEP = StateMetrics(1, "stateStoreSave", 5, 3, 2, 1, 250.0, 99, 4, GroupTime("a", "7", 60.0), GroupTime("a", "3", 90.5))
+
+
+def test_states_of_steps_are_values_and_their_changes_are_sums(store: MetricsStore) -> None:
+    spark = StateMetrics(0, "dedupe", 8, 1, 0, 2, 20.0)
+    first = query(source(0, {("a", 0): 3}), states=(spark, STEP), watermark_s=60.0)
+    store.put(first)
+    store.put(replace(first, run_id="later", states=(replace(spark, rows=9, late=5), STEP)))
+    found = told(store)
+    dedupe, windows = (("orders", "q", *each) for each in (("0", "dedupe"), ("1", "stateStoreSave")))
+    assert found["pyspark_kafka_watermark_timestamp_seconds"] == {("orders", "q"): 60.0}
+    assert found["pyspark_kafka_step_watermark_timestamp_seconds"] == {
+        (*windows, "lowest", "a", "7"): 60.0,
+        (*windows, "highest", "a", "3"): 90.5,
+    }
+    assert found["pyspark_kafka_state_rows"] == {dedupe: 9, windows: 5}
+    # What is not known is not 0.
+    assert found["pyspark_kafka_state_size_bytes"] == {windows: 99}
+    assert found["pyspark_kafka_state_timers"] == {windows: 4}
+    assert found["pyspark_kafka_state_rows_updated"] == {dedupe: 2, windows: 6}
+    assert found["pyspark_kafka_state_rows_removed"] == {dedupe: 0, windows: 4}
+    assert found["pyspark_kafka_late_rows"] == {dedupe: 7, windows: 2}
+    assert found["pyspark_kafka_state_commit_seconds"] == {dedupe: 0.02, windows: 0.25}
+    store.terminate("q", "later")
+    assert all(not samples for name, samples in told(store).items() if "state" in name or "watermark" in name)
 
 
 def test_a_duration_above_all_bounds_is_in_the_last_bucket() -> None:

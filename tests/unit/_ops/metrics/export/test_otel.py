@@ -18,7 +18,7 @@ from pyspark_kafka._ops.metrics.export.exporter import Exporter
 from pyspark_kafka._ops.metrics.export.families import Family, Kind
 from pyspark_kafka._ops.metrics.export.otel import instrument_name, observe
 from pyspark_kafka._ops.metrics.store import MetricsStore
-from pyspark_kafka._ops.metrics.values import QueryMetrics, SourceMetrics
+from pyspark_kafka._ops.metrics.values import GroupTime, QueryMetrics, SourceMetrics, StateMetrics
 from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.version import install_command
 
@@ -44,9 +44,11 @@ def provider(reader: InMemoryMetricReader) -> Iterator[MeterProvider]:
 
 def batch(behind: int = 3) -> QueryMetrics:
     source = SourceMetrics(0, ("t",), 5, behind, behind, float(behind), {TopicPartition("t", 4): behind})
+    at = GroupTime("t", "4", 7.0)
     return QueryMetrics(
         "id", "r", "orders", 0, "", 5, (source,), duration_ms=200, phases_ms={"addBatch": 150}, num_output_rows=2,
-        latency_p50_ms=1.0, latency_p99_ms=2.0,
+        latency_p50_ms=1.0, latency_p99_ms=2.0, watermark_s=7.0,
+        states=(StateMetrics(0, "dedupe", 1, 1, 1, 1, 2.0, 99, 1, at, at),),
     )  # fmt: skip
 
 
@@ -91,6 +93,7 @@ def test_each_collection_has_the_figures_of_its_moment(
     assert rows.is_monotonic
     assert [each.value for each in rows.data_points] == [10]
     assert second["pyspark_kafka.batch_duration"].unit == "s"
+    assert second["pyspark_kafka.state_size"].unit == "By"
     assert [each.value for each in second["pyspark_kafka.batch_duration"].data.data_points] == [pytest.approx(0.4)]
     # Every figure has come, none beside them.
     assert second.keys() == {instrument_name(each) for each in Exporter(store=store, counted=counted).known()}
