@@ -4,7 +4,7 @@
 | --- | --- |
 | `continuous/owner` | the id of the start of the query that writes the checkpoint |
 | `continuous/messages/N-WRITER` | where epoch N ends, commit messages of its lanes, and the versions of its states |
-| `continuous/versions/N` | the versions of all states after epoch N |
+| `continuous/versions/N` | the versions of all states after epoch N, and the topic-partitions that hold windows open |
 
 Several writers may prepare an epoch; `offsets/N` names the one whose messages count. When and why the files are
 written: `pyspark_kafka.continuous.epochs.epoch_files`.
@@ -63,6 +63,52 @@ class PreparedEpoch:
         if not all(type(each) is str for each in messages):
             raise ValueError("it has no commit messages (unknown version or form)")
         return cls(offset, tuple(messages), str(parsed.get("state", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingStep:
+    """A step of a continuous query with timers that wait for event time, such as open windows.
+
+    Attributes:
+        step: its place among the steps with state, from 0.
+        operator: its name in the progress.
+        key_group: the topic-partition that holds it back most: the lowest watermark of those with timers.
+        watermark_ms: that watermark, in ms since 1970.
+        timer_ms: the first timer of the topic-partition.
+    """
+
+    step: int
+    operator: str
+    key_group: str
+    watermark_ms: int
+    timer_ms: int
+
+    def to_list(self) -> list[object]:
+        """Return it as values for JSON."""
+        return [self.step, self.operator, self.key_group, self.watermark_ms, self.timer_ms]
+
+    @classmethod
+    def from_list(cls, values: object) -> WaitingStep:
+        """Return the step of `to_list`.
+
+        Raises:
+            ValueError: the values are of another kind.
+        """
+        if not isinstance(values, list) or list(map(type, values)) != [int, str, str, int, int]:
+            raise ValueError("it has no waiting steps")
+        return cls(*values)
+
+
+def read_waiting_steps(data: bytes) -> tuple[WaitingStep, ...]:
+    """Return the waiting steps in a file of `continuous/versions`; none if its writer did not note them.
+
+    Raises:
+        ValueError: it is malformed.
+    """
+    try:
+        return tuple(map(WaitingStep.from_list, json.loads(data).get("waiting", ())))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"it has no versions of states ({error})") from error
 
 
 def messages_name(epoch: int, writer: object) -> str:

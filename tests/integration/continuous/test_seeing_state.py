@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.waiting import eventually
-from pyspark_kafka import continuous
+from pyspark_kafka import continuous, lag
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 _BEGIN_MS = 1_767_222_000_000
@@ -93,6 +93,12 @@ def test_report_names_the_partition_that_holds_a_window_open(
     assert [each.numRowsDroppedByWatermark for each in report.stateOperators] == [1, 0]
     assert report.eventTime["max"] == report.eventTime["min"] == "2025-12-31T23:00:02.000Z"
     query.stop()
+    held = lag({"kafka.bootstrap.servers": bootstrap_servers}, checkpoint=str(tmp_path)).waiting
+    assert [(each.step, each.operator, each.key_group) for each in held] == [
+        (0, "dedupeWithinWatermark", f"{source}-0"),
+        (1, "stateStoreSave", f"{source}-0"),
+    ]
+    assert (held[1].watermark_ms, held[1].timer_ms) == (_BEGIN_MS - 5_000, _BEGIN_MS + _MINUTE_MS)
     # The counts of a restart are those of its state.
     query = start(spark, bootstrap_servers, source, target, tmp_path, deliveryGuarantee=guarantee)
     send(0, b"4", 6_000)

@@ -387,5 +387,11 @@ class _Commit:
 
 
 class _NoProgress:
+    def read_metrics(self, _: Any) -> None:
+        return None
+
+    def waiting(self, _: Any) -> tuple[()]:
+        return ()
+
     def add_progress(self, *_: Any) -> None:
         """Nobody looks."""

@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.continuous.epochs.latencies import LaneMetrics, LatencyHistogram
-from pyspark_kafka.continuous.reports.state_operators import event_time, merged_steps, state_operators
+from pyspark_kafka.continuous.reports.state_operators import event_time, merged_steps, state_operators, waiting_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+    from pyspark_kafka.checkpoint.continuous_files import WaitingStep
     from pyspark_kafka.connector import ContinuousStream, Offset
     from pyspark_kafka.continuous.epochs.coordinator import LaneReport
+    from pyspark_kafka.continuous.epochs.step_metrics import StepMetrics
     from pyspark_kafka.continuous.reports.events import QueryEvents, QueryNames
     from pyspark_kafka.continuous.reports.state_operators import OperatorName
 
@@ -27,6 +30,19 @@ _LOG = logging.getLogger(__name__)
 _KEPT = 100
 # `spark.sql.streaming.noDataProgressEventInterval`.
 _IDLE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class EpochMetrics:
+    """The metrics of one epoch.
+
+    Attributes:
+        lanes: of each lane, or of lanes together, as far as they can be read.
+        steps: of the steps with state; empty if the metrics of a lane are missing, because sums would be too small.
+    """
+
+    lanes: Sequence[LaneMetrics]
+    steps: Sequence[StepMetrics]
 
 
 class ProgressLog:
@@ -92,10 +108,22 @@ class ProgressLog:
             self._said_at = monotonic_s
             self._events.idle()
 
+    def read_metrics(self, reports: Sequence[LaneReport]) -> EpochMetrics:
+        """Return the metrics in the reports of an epoch."""
+        lanes = [found for report in reports if (found := self._metrics_of(report)) is not None]
+        are_all = len(lanes) == sum(bool(report.metrics) for report in reports)
+        steps = merged_steps([each.steps for each in lanes] if are_all else [], len(self._operators))
+        return EpochMetrics(lanes, steps)
+
+    def waiting(self, metrics: EpochMetrics) -> Sequence[WaitingStep]:
+        """Return the steps with timers after an epoch."""
+        return waiting_steps(self._operators, metrics.steps)
+
     def add_progress(
         self,
         epoch: int,
         reports: Sequence[LaneReport],
+        read: EpochMetrics,
         offsets: tuple[str | None, Offset],
         durations_ms: dict[str, int],
         times: tuple[float, float],
@@ -105,6 +133,7 @@ class ProgressLog:
         Args:
             epoch: its number.
             reports: of its lanes.
+            read: their metrics.
             offsets: where it begins, as JSON, and ends.
             durations_ms: of its steps on the driver.
             times: the seconds of the system's clock, and of the monotonic one.
@@ -115,11 +144,8 @@ class ProgressLog:
         rows = sum(report.rows_read for report in reports)
         rate = round(rows / seconds, 3) if seconds else 0.0
         start, end = offsets
-        lanes = [found for report in reports if (found := self._metrics_of(report)) is not None]
+        lanes, steps = read.lanes, read.steps
         latest, metrics = self._lag(end, lanes)
-        # What one lane has not reported is missing in a sum.
-        are_all = len(lanes) == sum(bool(report.metrics) for report in reports)
-        steps = merged_steps([each.steps for each in lanes] if are_all else [], len(self._operators))
         state_ms = max((max(report.state_ms, report.late_state_ms) for report in reports), default=0)
         moment = datetime.fromtimestamp(clock_s, timezone.utc).isoformat(timespec="milliseconds")
         entry = {

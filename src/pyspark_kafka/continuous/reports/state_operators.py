@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.checkpoint.continuous_files import WaitingStep
 from pyspark_kafka.continuous.epochs.step_metrics import COUNTS, StepMetrics
 
 if TYPE_CHECKING:
@@ -86,6 +87,15 @@ def event_time(operators: Sequence[OperatorName], steps: Sequence[StepMetrics]) 
     if lowest:
         made["watermark"] = time_text(min(lowest, key=lambda each: each.order).watermark_ms)
     return made
+
+
+def waiting_steps(operators: Sequence[OperatorName], steps: Sequence[StepMetrics]) -> list[WaitingStep]:
+    """Return the steps with timers that wait for event time, for the checkpoint."""
+    return [
+        WaitingStep(number, operators[number].name, lowest.key_group, lowest.watermark_ms, lowest.timer_ms)
+        for number, step in enumerate(steps)
+        if (lowest := step.lowest) is not None and lowest.timer_ms is not None
+    ]
 
 
 def time_text(time_ms: int) -> str:

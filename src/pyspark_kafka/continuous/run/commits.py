@@ -162,7 +162,8 @@ class EpochCommits:
         outcome = "The epoch was not committed, and its rows will be read again."
         before = self._end or stream.deserializeOffset(self.start)
         check_not_backwards(end, before, stream, "mergeOffsets", outcome)
-        state = self.states.after(action.reports)
+        metrics = self._progress.read_metrics(action.reports)
+        state = self.states.after(action.reports, self._progress.waiting(metrics))
         self._prepared = action.epoch
         self._epochs.prepare(
             action.epoch, end.json(), [each.message for each in action.reports], int(time.time() * 1000), state
@@ -175,8 +176,9 @@ class EpochCommits:
         stream.commit(end)
         steps.ended("commitOffsets")
         self._progress.add_progress(
-            action.epoch, action.reports, (self.start, end), steps.durations_ms, (time.time(), time.monotonic())
-        )
+            action.epoch, action.reports, metrics, (self.start, end), steps.durations_ms,
+            (time.time(), time.monotonic()),
+        )  # fmt: skip
         self.start, self._end = end.json(), end
         return end
 

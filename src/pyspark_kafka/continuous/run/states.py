@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark_kafka.checkpoint import CheckpointFiles
+    from pyspark_kafka.checkpoint.continuous_files import WaitingStep
     from pyspark_kafka.connector import ContinuousStream, InputPartition
     from pyspark_kafka.continuous.epochs.coordinator import LaneReport
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
@@ -191,8 +192,12 @@ class QueryStates:
         run = uuid.uuid4().hex[:12] + "a"
         return StatePlan(self._files.location, run, key_groups, heads, self._ttls_ms, self._fingerprint)
 
-    def after(self, reports: Sequence[LaneReport]) -> str:
+    def after(self, reports: Sequence[LaneReport], waiting: Sequence[WaitingStep] = ()) -> str:
         """Return the versions after the next epoch, as text for the checkpoint; empty without states.
+
+        Args:
+            reports: of its lanes.
+            waiting: the steps with timers after it.
 
         Raises:
             StateError: a version was written where the driver does not find it.
@@ -207,7 +212,7 @@ class QueryStates:
         if self._planned and reports:
             # A key group that is not read any more has lost its position, and loses its state.
             versions = versions.only(self._planned, reports[0].epoch)
-        return versions.with_changes(report.state for report in reports).json()
+        return versions.with_changes(report.state for report in reports).json(waiting)
 
     def committed(self, epoch: int, text: str) -> None:
         """Record that an epoch is committed with these versions, and remove states that no kept epoch has.

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pyspark_kafka.checkpoint.continuous_files import WaitingStep
+
 _VERSION = 1
 # The sink keeps one version for each with a position, in 4 KB.
 MAX_COMMITTED_STATES = 32
@@ -101,9 +103,15 @@ class StateVersions:
         gone = {name: since for name, since in self.gone.items() if name not in directories}
         return StateVersions(self.schemas, self.heads, gone)
 
-    def json(self) -> str:
-        """Return it as text."""
-        value = {"v": _VERSION, "schemas": self.schemas, "heads": self.heads}
+    def json(self, waiting: Sequence[WaitingStep] = ()) -> str:
+        """Return it as text.
+
+        Args:
+            waiting: the steps with timers after the same epoch; for readers of the checkpoint.
+        """
+        value: dict[str, object] = {"v": _VERSION, "schemas": self.schemas, "heads": self.heads}
+        if waiting:
+            value["waiting"] = [step.to_list() for step in waiting]
         if self.gone:
             value["gone"] = self.gone
         return json.dumps(value, separators=(",", ":"))

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from pyspark_kafka._base.offsets import KafkaSourceOffset
 from pyspark_kafka._connector.source.driver.continuous import KafkaContinuousStream
+from pyspark_kafka.checkpoint.continuous_files import WaitingStep
 from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
@@ -65,7 +66,8 @@ def add(
     log: ProgressLog, *reports: LaneReport, seconds: float = 10.0, epoch: int = 7, clock_s: float = 1_000.4
 ) -> None:
     end = KafkaSourceOffset.from_json('{"t":{"0":50,"1":60}}')
-    log.add_progress(epoch, reports, ('{"t":{"0":1}}', end), {"triggerExecution": 5}, (clock_s, seconds))
+    metrics = log.read_metrics(reports)
+    log.add_progress(epoch, reports, metrics, ('{"t":{"0":1}}', end), {"triggerExecution": 5}, (clock_s, seconds))
 
 
 def test_report_has_every_field_of_sparks() -> None:
@@ -157,6 +159,18 @@ def test_report_has_the_state_of_each_step_with_the_names_of_spark() -> None:
     assert json.loads(progress.json)["stateOperators"][1]["watermarks"] == second["watermarks"]
     (heard,) = events.reports
     assert heard.stateOperators[1]["watermarks"] == second["watermarks"]
+
+
+def test_steps_with_waiting_timers_are_told_to_the_checkpoint() -> None:
+    log, _ = log_of(operators=OPERATORS)
+    for lowest, expected in (
+        (GroupWatermark(5, "t-3", 9), [WaitingStep(1, "stateStoreSave", "t-3", 5, 9)]),
+        (GroupWatermark(5, "t-3"), []),
+        (None, []),
+    ):
+        metrics = log.read_metrics([with_state(0, StepMetrics(), StepMetrics(lowest=lowest))])
+        assert log.waiting(metrics) == expected
+    assert log.waiting(log.read_metrics([LaneReport(0, 7, "{}", "{}", metrics="soon")])) == []
 
 
 def test_state_that_a_lane_has_not_reported_is_left_out() -> None:

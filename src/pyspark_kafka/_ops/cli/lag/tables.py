@@ -59,7 +59,16 @@ def to_lines(report: LagReport, *, every: bool) -> list[str]:
     lines = [words.topic_line(each) for each in report.topics()]
     if every or len(report) <= FEW_PARTITIONS:
         lines += [f"  {words.partition_line(each)}" for each in report.worst()]
-    return [*lines, *reason_lines(report)]
+    return [*lines, *waiting_lines(report), *reason_lines(report)]
+
+
+def waiting_lines(report: LagReport) -> list[str]:
+    """Return a line for each step with open windows: the topic-partition that holds it back most."""
+    return [
+        f"Step {each.step} ({printable(each.operator)}) waits for {printable(each.key_group)}: its watermark is "
+        f"{timestamp_text(each.watermark_ms)}, and its first timer {timestamp_text(each.timer_ms)}."
+        for each in report.waiting
+    ]
 
 
 def reason_lines(report: LagReport) -> list[str]:
@@ -115,6 +124,7 @@ def to_table(
         notes.append(Text(f"… and {len(rows) - max_rows:,} more", style="dim"))
     if by_partition:
         notes += [Text(words.topic_line(each)) for each in report.topics() if each.partitions > 1]
+    notes += [Text(line) for line in waiting_lines(report)]
     notes += [Text(line, style="yellow") for line in reason_lines(report)]
     return Group(table, *notes)
 

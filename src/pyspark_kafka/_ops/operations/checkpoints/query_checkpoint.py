@@ -23,6 +23,7 @@ from pyspark_kafka.checkpoint.continuous_files import (
     epoch_of_messages,
     messages_name,
     read_owner,
+    read_waiting_steps,
 )
 from pyspark_kafka.checkpoint.default_file_system import on_default_file_system
 from pyspark_kafka.checkpoint.initial_offset_log import decode
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._connector.sink.source_positions import LaneRecord
     from pyspark_kafka._ops.operations.checkpoints.batches import PlannedBatch
     from pyspark_kafka._typed.codecs.schemas import RegisteredSchema
+    from pyspark_kafka.checkpoint.continuous_files import WaitingStep
     from pyspark_kafka.checkpoint.files import DirectoryNames
     from pyspark_kafka.checkpoint.reader_schemas import ReaderSchema
     from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
@@ -243,6 +245,22 @@ class QueryCheckpoint:
             well = False
         if not well:
             raise self._malformed(name, "it has no versions of states")
+
+    def waiting_steps(self) -> tuple[WaitingStep, ...]:
+        """Return the steps of a continuous query with timers that wait for event time, after the last finished epoch.
+
+        Raises:
+            CheckpointError: the file with the versions of states is damaged, or cannot be read.
+        """
+        last = self.last_finished()
+        if last is None or "continuous" not in self.names.directories:
+            return ()
+        name = f"{VERSIONS}/{last.batch_id}"
+        data = self.files.read(name)
+        try:
+            return () if data is None else read_waiting_steps(data)
+        except ValueError as error:
+            raise self._malformed(name, str(error)) from error
 
     def _malformed(self, name: str, reason: str) -> CheckpointError:
         return CheckpointError(

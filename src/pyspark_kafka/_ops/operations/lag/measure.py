@@ -56,7 +56,8 @@ def measure_lag(
     ]
     elapsed_ms = deadline.elapsed_ms()
     missing = (*positions.missing, *reasons)
-    return LagReport(positions.origin, logs_now.now_ms, positions.reached_at_ms, tuple(partitions), missing, elapsed_ms)
+    times_ms = logs_now.now_ms, positions.reached_at_ms
+    return LagReport(positions.origin, *times_ms, tuple(partitions), missing, elapsed_ms, positions.waiting)
 
 
 def _lag_of(

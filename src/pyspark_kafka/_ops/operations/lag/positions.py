@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._ops.operations.checkpoints.batches import PlannedBatch
     from pyspark_kafka._ops.operations.checkpoints.query_checkpoint import QueryCheckpoint
+    from pyspark_kafka.checkpoint.continuous_files import WaitingStep
 
 # The read rate is the mean over this number of the checkpoint's batches.
 _BATCHES_OF_RATE = 10
@@ -43,6 +44,7 @@ class LagPositions:
             checkpoint; None for other queries.
         lanes_partitions: the partitions with positions in that group.
         missing: the missing information about all positions, and the reason; sentences.
+        waiting: the steps of a continuous query with open windows, or other timers that wait for event time.
     """
 
     origin: str
@@ -55,6 +57,7 @@ class LagPositions:
     lanes_group: str | None = None
     lanes_partitions: frozenset[TopicPartition] = frozenset()
     missing: tuple[str, ...] = ()
+    waiting: tuple[WaitingStep, ...] = ()
 
 
 def group_positions(client: KafkaClient, group_id: str) -> LagPositions:
@@ -102,6 +105,7 @@ def checkpoint_positions(location: str) -> LagPositions:
         ids |= {tp.topic: topic_id for tp, topic_id in lanes.partitions.items() if topic_id != UNKNOWN_ID}
     reached_ms = _reached_ms(checkpoint)
     rates, apart_ms = _rates(checkpoint, positions)
+    waiting, missing = _waiting(checkpoint)
     holds_ms = max(_RATE_HOLDS_MS, _RATE_HOLDS_BATCHES * apart_ms)
     return LagPositions(
         f"checkpoint {checkpoint.location}",
@@ -112,7 +116,17 @@ def checkpoint_positions(location: str) -> LagPositions:
         consumed_until_ms=None if reached_ms is None else reached_ms + holds_ms,
         lanes_group=None if lanes is None else lanes.group_id,
         lanes_partitions=frozenset() if lanes is None else frozenset(lanes.partitions),
+        missing=missing,
+        waiting=waiting,
     )
+
+
+def _waiting(checkpoint: QueryCheckpoint) -> tuple[tuple[WaitingStep, ...], tuple[str, ...]]:
+    """Return the waiting steps, and why they are not known."""
+    try:
+        return checkpoint.waiting_steps(), ()
+    except CheckpointError as error:
+        return (), (f"the topic-partitions that hold windows open: {error.message}",)
 
 
 def ahead_of_checkpoint(client: KafkaClient, positions: LagPositions) -> LagPositions:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka._connector.planning.lag import Log
+    from pyspark_kafka.checkpoint.continuous_files import WaitingStep
 
 
 # Microseconds of later times do not fit in 64 bits.
@@ -163,6 +164,8 @@ class LagReport:
         partitions: in the order of topics and numbers.
         missing: values that are unknown for all partitions, and the reasons, as sentences.
         elapsed_ms: the duration of the measurement.
+        waiting: the steps of a continuous query with open windows, or other timers that wait for event time; each
+            names the topic-partition that holds it back most.
     """
 
     origin: str
@@ -171,6 +174,7 @@ class LagReport:
     partitions: tuple[PartitionLag, ...]
     missing: tuple[str, ...] = ()
     elapsed_ms: int = 0
+    waiting: tuple[WaitingStep, ...] = ()
 
     def __iter__(self) -> Iterator[PartitionLag]:
         return iter(self.partitions)
@@ -209,6 +213,7 @@ class LagReport:
             "elapsed_ms": self.elapsed_ms,
             "complete": self.is_complete,
             "missing": list(self.missing),
+            "waiting": [asdict(each) for each in self.waiting],
             "topics": [each.to_json() for each in self.topics()],
             "partitions": [each.to_json() for each in self.partitions],
         }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 from rich.console import Console
 
 from pyspark_kafka._ops.cli.lag.tables import FEW_PARTITIONS, print_report, to_json, to_lines, to_table
 from pyspark_kafka._ops.operations.lag.values import LagReport, LagState, PartitionLag
+from pyspark_kafka.checkpoint.continuous_files import WaitingStep
 
 
 def report(count: int, **fields: object) -> LagReport:
@@ -49,6 +51,18 @@ def test_heading_says_whose_positions_they_are_and_of_when() -> None:
 def test_reasons_are_told_once_with_their_number() -> None:
     lines = to_lines(report(3, missing=("how many bytes are behind: no right",)), every=False)
     assert lines[-1] == "Not known of 3 partitions: how many bytes are behind: no right"
+
+
+def test_partition_that_holds_windows_open_is_named() -> None:
+    waiting = WaitingStep(1, "stateStoreSave", "orders-1\x1b", 1_767_225_620_000, 1_767_225_660_000)
+    found = replace(report(1), waiting=(waiting,))
+    expected = (
+        "Step 1 (stateStoreSave) waits for orders-1\\x1b: its watermark is 2026-01-01T00:00:20.000Z, and its first "
+        "timer 2026-01-01T00:01:00.000Z."
+    )
+    assert to_lines(found, every=False)[-1] == expected
+    assert expected in printed(found, terminal=True)
+    assert json.loads(to_json(found, []))["waiting"][0]["key_group"] == waiting.key_group
 
 
 def test_terminal_has_a_table_with_bars_and_no_more_rows_than_fit() -> None:

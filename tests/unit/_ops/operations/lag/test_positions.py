@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pyspark_kafka._base.offsets import KafkaSourceOffset
 from pyspark_kafka._ops.operations.checkpoints.batches import MOVED
 from pyspark_kafka._ops.operations.lag import positions
 from pyspark_kafka._ops.operations.lag.positions import LagPositions, checkpoint_positions, without_old_rates
+from pyspark_kafka.checkpoint.continuous_files import WaitingStep
 from pyspark_kafka.errors import CheckpointError
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -55,6 +57,33 @@ def test_rate_says_something_for_three_batches_or_a_minute(tmp_path: Path) -> No
         assert found.consumed_until_ms is not None
         assert found.reached_at_ms is not None
         assert found.consumed_until_ms - found.reached_at_ms == max(60_000, holds_ms if count == 4 else 150_000)
+
+
+def test_steps_that_wait_are_those_after_the_last_finished_epoch(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, ends(4), finished=3)
+    versions = tmp_path / "continuous" / "versions"
+    versions.mkdir(parents=True)
+    for epoch in range(4):
+        waiting = [[0, "mapWithState", "t-0", epoch, 9]]
+        (versions / str(epoch)).write_text(json.dumps({"v": 1, "heads": {}, "waiting": waiting}))
+    found = checkpoint_positions(str(tmp_path))
+    assert found.waiting == (WaitingStep(0, "mapWithState", "t-0", 2, 9),)
+    # Of an earlier version of this package.
+    (versions / "2").write_text(json.dumps({"v": 1, "heads": {}}))
+    assert checkpoint_positions(str(tmp_path)).waiting == ()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"waiting":7}', '{"waiting":[7]}', '{"waiting":[["0","a","b",1,2]]}'])
+def test_steps_that_cannot_be_read_are_missing_and_the_lag_is_not(tmp_path: Path, text: str) -> None:
+    write_checkpoint(tmp_path, ends(2))
+    versions = tmp_path / "continuous" / "versions"
+    versions.mkdir(parents=True)
+    (versions / "1").write_text(text)
+    found = checkpoint_positions(str(tmp_path))
+    assert found.waiting == ()
+    (reason,) = found.missing
+    assert reason.startswith("the topic-partitions that hold windows open: continuous/versions/1 of checkpoint")
+    assert found.partitions == {A: 100, B: 7}
 
 
 def test_query_that_has_ended_reads_at_no_rate() -> None:
