@@ -24,8 +24,8 @@ NO_SESSION: Any = None
 def aggregated(
     schema: pa.Schema, delay: str, groups: Sequence[Any], late: Callable[[pa.RecordBatch], None], **aggregates: Any
 ) -> ContinuousFrame:
-    """Return rows with the time "t" that are aggregated."""
-    rows = ContinuousFrame(NO_SESSION, FilesTable(), {}, schema).withWatermark("t", delay)
+    """Return rows with the time "t" that are aggregated; after a second without rows their windows end."""
+    rows = ContinuousFrame(NO_SESSION, FilesTable(), {}, schema).withWatermark("t", delay, "1 second")
     return rows.groupBy(*groups).agg(handleLateRows=late, **aggregates)
 
 
@@ -38,7 +38,7 @@ class WindowLane:
     """
 
     def __init__(self, frame: ContinuousFrame, place: Path) -> None:
-        self._frame, self._place, self._epoch = frame, place, 0
+        self._frame, self._place, self._epoch, self._now_s = frame, place, 0, 0.0
         self._heads: dict[str, str] = {}
         self._open()
 
@@ -56,6 +56,18 @@ class WindowLane:
     def tick(self) -> list[dict[str, Any]]:
         """Return the rows that are made of timers that are due."""
         return [row for made in self.stages(iter([TICK])) for row in made.to_pylist()]
+
+    def idle(self) -> list[dict[str, Any]]:
+        """Return the rows that are made when there have been no rows for a second."""
+        made: list[dict[str, Any]] = []
+        for _ in range(2):
+            self._now_s += 1
+            self.stages.poll(self._now_s)
+        while self.stages.has_timer_due():
+            made += self.tick()
+            self._now_s += 0.1
+            self.stages.poll(self._now_s)
+        return made
 
     def restart(self) -> None:
         """Commit an epoch, and begin again with its state."""
@@ -137,6 +149,15 @@ class PlainWindows:
         for key, windows in self.open.items():
             self.open[key] = [each for each in windows if not self.has_ended(each[1])]
         return closed
+
+    def be_idle(self) -> list[tuple[int, int, Any, list[Any]]]:
+        """Return the windows that end if no more rows come: all. Later rows of them are late."""
+        ends = [end for windows in self.open.values() for _, end, _ in windows]
+        if ends:
+            # Watermarks have milliseconds.
+            last_ms = -(-max(ends) // 1000)
+            self.watermark_ms = last_ms if self.watermark_ms is None else max(last_ms, self.watermark_ms)
+        return self.close()
 
     def has_ended(self, end: int) -> bool:
         """Return whether the watermark has reached an end."""

@@ -31,7 +31,7 @@ def broken_by(seed: int, **faults: Any) -> str:
 
 @pytest.mark.parametrize("first", range(0, 2 * SEEDS, SEEDS // 4 + 1))
 def test_every_window_is_right_whoever_dies_when(first: int) -> None:
-    deaths = runs = fenced = closed = late = 0
+    deaths = runs = fenced = closed = late = idle = 0
     seeds = SEEDS // 4 + 1
     for seed in range(first, first + seeds):
         simulation = TimedSimulation(seed)
@@ -42,11 +42,13 @@ def test_every_window_is_right_whoever_dies_when(first: int) -> None:
         fenced += simulation.fenced
         closed += len(simulation.brokers.closed)
         late += simulation.brokers.late
+        idle += simulation.brokers.idle
     assert deaths > seeds
     assert runs > seeds * 4
     assert fenced > seeds
     assert closed > seeds * 10
     assert late > seeds
+    assert idle
 
 
 class KeepsTimersInMemory(StepTime):
@@ -65,6 +67,17 @@ class ForgetsTheWatermark(StepTime):
         put, self._states.put_all = self._states.put_all, lambda *_: None  # type: ignore[method-assign]
         try:
             super().advance(times)
+        finally:
+            self._states.put_all = put  # type: ignore[method-assign]
+
+
+class ForgetsThatItWasIdle(StepTime):
+    """A restart begins with the watermark of rows."""
+
+    def poll(self, now_s: float) -> None:
+        put, self._states.put_all = self._states.put_all, lambda *_: None  # type: ignore[method-assign]
+        try:
+            super().poll(now_s)
         finally:
             self._states.put_all = put  # type: ignore[method-assign]
 
@@ -91,7 +104,13 @@ class AsksOneKeyGroup(StepTime):
 
 @pytest.mark.parametrize(
     ("fault", "first"),
-    [(KeepsTimersInMemory, 0), (ForgetsTheWatermark, 0), (KeepsExpiredTimers, 0), (AsksOneKeyGroup, 1)],
+    [
+        (KeepsTimersInMemory, 0),
+        (ForgetsTheWatermark, 0),
+        (KeepsExpiredTimers, 0),
+        (AsksOneKeyGroup, 1),
+        (ForgetsThatItWasIdle, 0),
+    ],
     ids=lambda case: case.__name__ if isinstance(case, type) else "",
 )
 def test_simulation_finds_a_planted_fault_of_time(fault: type, first: int) -> None:

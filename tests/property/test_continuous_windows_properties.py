@@ -27,10 +27,11 @@ ROWS = st.tuples(
     TIMES, st.sampled_from(["a", "a", None]), st.sampled_from([0.0, -0.0, 0.0, float("nan"), None]),
     st.integers(-5, 5) | st.none(),
 )  # fmt: skip
-# What happens: rows, rows whose timers do not expire yet, a restart.
+# What happens: rows, rows whose timers do not expire yet, a time without rows, a restart.
 STEPS = st.lists(
     st.tuples(st.just("rows"), st.lists(ROWS, max_size=12))
     | st.tuples(st.just("rows before timers"), st.lists(ROWS, max_size=6))
+    | st.tuples(st.just("idle"), st.none())
     | st.tuples(st.just("restart"), st.none()),
     max_size=12,
 )
@@ -82,13 +83,20 @@ def opened(window: TimeWindow | SessionWindow, delay_ms: int, late: list[Any]) -
 
 def check(window: TimeWindow | SessionWindow, delay_ms: int, steps: list[tuple[str, Any]]) -> None:
     model, late = PlainWindows(window, delay_ms), list[Any]()
-    closed = restarts = 0
+    closed = restarts = idle = 0
     with opened(window, delay_ms, late) as lane:
         # A last row that ends everything.
         for kind, rows in [*steps, ("rows", [(10_000_000, "end", None, None)])]:
             if kind == "restart":
                 lane.restart()
                 restarts += 1
+                continue
+            if kind == "idle":
+                found = model.be_idle()
+                idle += len(found)
+                assert as_counted(lane.idle(), window.name) == expected(found)
+                assert not any(model.open.values())
+                assert lane.kept() == (0, 0)
                 continue
             columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
             batch = pa.RecordBatch.from_arrays(
@@ -107,6 +115,8 @@ def check(window: TimeWindow | SessionWindow, delay_ms: int, steps: list[tuple[s
         assert lane.kept()[0] == slots
     if closed and restarts:
         event("windows closed after a restart")
+    if idle and late:
+        event("windows closed without rows, and late rows")
     assert Counter(late) == Counter(model.late)
 
 

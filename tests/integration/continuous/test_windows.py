@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +19,7 @@ from pyspark.sql import functions as f
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import program_below
+from kit.waiting import eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.errors import StateError
@@ -225,3 +228,68 @@ def test_program_of_the_page_counts_by_minute_and_refuses_other_windows(
     query.processAllAvailable()
     query.stop()
     assert len(written()) == 4
+
+
+def test_windows_of_a_partition_without_rows_close_once_and_later_rows_of_them_are_late(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target, pids = make_topic(partitions=2), make_topic(partitions=1), tmp_path / "pids"
+    pids.mkdir()
+
+    def noting(rows: pa.RecordBatch) -> pa.RecordBatch:
+        (pids / str(os.getpid())).touch()
+        return rows
+
+    def as_text(rows: pa.RecordBatch) -> pa.RecordBatch:
+        texts = [f"{row['key'].decode()} {row['window']['end']:%M} {row['n']}".encode() for row in rows.to_pylist()]
+        return pa.RecordBatch.from_arrays([pa.array(texts, pa.binary())], ["value"])
+
+    program = program_below("## Idle topic-partitions", "continuous-state.md")
+    assert "5 minutes" in program
+
+    def start() -> ContinuousQuery:
+        reader = continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        rows = reader.option("subscribe", source).option("startingOffsets", "earliest").load()
+        names: dict[str, Any] = {"rows": rows.mapBatches(noting)}
+        exec(program.replace("5 minutes", "2 seconds"), names)  # noqa: S102 - our own text
+        query: ContinuousQuery = (
+            names["counts"].mapBatches(as_text, pa.schema([("value", pa.binary())]))
+            .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+            .option("topic", target).option("checkpointLocation", str(tmp_path / "checkpoint")).option("tasks", 1)
+            .option("deliveryGuarantee", "exactly_once").trigger(continuous="100 milliseconds").start()
+        )  # fmt: skip
+        return query
+
+    def send(key: bytes, seconds: int) -> None:
+        at_ms = 1_767_222_000_000 + 1_000 * seconds
+        produce(bootstrap_servers, source, [Record(key, b"", int(key == b"b"), at_ms)])
+
+    def written() -> list[bytes]:
+        return sorted(record.value or b"" for record in consume_committed(bootstrap_servers, target))
+
+    def late(query: ContinuousQuery) -> int:
+        return sum(step.numRowsDroppedByWatermark for each in query.recentProgress for step in each.stateOperators)
+
+    query = start()
+    send(b"a", 5)
+    send(b"b", 5)
+    eventually(lambda: written() == [b"a 01 1", b"b 01 1"])
+    # The one is late, the other in the next window, which closes in another process.
+    send(b"a", 59)
+    send(b"a", 60)
+    eventually(lambda: late(query) == 1)
+    for pid in pids.iterdir():
+        os.kill(int(pid.name), signal.SIGKILL)
+    eventually(lambda: written() == [b"a 01 1", b"a 02 1", b"b 01 1"])
+    query.stop()
+    assert query.exception() is None
+    query = start()
+    send(b"a", 119)
+    send(b"b", 120)
+    eventually(lambda: written() == [b"a 01 1", b"a 02 1", b"b 01 1", b"b 03 1"])
+    assert late(query) == 1
+    assert query.lastProgress is not None
+    # Nothing is open any more.
+    assert query.lastProgress.stateOperators[0].customMetrics["numTimers"] == 0
+    query.stop()
+    assert query.exception() is None

@@ -150,7 +150,8 @@ class StatefulSimulation(TransactionalSimulation):
             stages = self._stages.holding(state)
             lane.lane = self._new_lane(
                 lane.number, lane, stages, self._writer_of(lane), lane, state, has_timer_due=stages.has_timer_due,
-                epoch_s=lane.epoch_s or INTERVAL_MS / 1000, clock=lane.now_s,
+                poll=stages.poll if stages.can_be_idle else None, epoch_s=lane.epoch_s or INTERVAL_MS / 1000,
+                clock=lane.now_s,
             )  # fmt: skip
 
     def may_lose(self) -> None:

@@ -1,9 +1,9 @@
 """A continuous query with timers that writes exactly once, without Kafka: `simulated_state`, and time in its state.
 
 With event time the query counts rows in windows: a timer writes the count of a window and forgets it when the watermark
-has passed its end; late rows are written apart. With processing time a timer writes each row a second time. Watermarks,
-timers, rows and positions are decided together, so each window is written once, with all of its rows, and at the moment
-at which the watermark passes it.
+has passed its end, and in some queries when its partition is idle; late rows are written apart. With processing time a
+timer writes each row a second time. Watermarks, timers, rows and positions are decided together, so each window is
+written once, with all of its rows, and at the moment at which the watermark passes it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _KEYS = 2
 _WINDOW_MS = 50
 _DELAY_MS = 10
 _WAIT_MS = 700
+# Of the time in which a lane waits for rows.
+_IDLE_MS = 100
 _COUNT = pa.schema({"count": pa.int64()})
 # In the place of a count, of a row.
 _ON_TIME, _LATE = 0, -1
@@ -99,14 +101,16 @@ def after_wait(timers: pa.RecordBatch, _: StateByKey) -> pa.RecordBatch:
 class TimedBrokers(SimulatedBrokers):
     """Brokers whose logs show whether each window, or each wait, is right."""
 
-    def __init__(self, *, has_windows: bool) -> None:
+    def __init__(self, *, has_windows: bool, can_be_idle: bool = False) -> None:
         super().__init__()
-        self._has_windows = has_windows
+        self._has_windows, self._can_be_idle = has_windows, can_be_idle
         self.wrong: list[str] = []
         self.open: Counter[str] = Counter()
         self.closed: set[str] = set()
         self.watermarks: dict[str, int] = {}
         self.late = 0
+        # Windows that were closed because their partition was idle.
+        self.idle = 0
 
     def end(self, transaction: Any, *, commit: bool) -> Any:
         self._check(transaction)
@@ -139,6 +143,12 @@ class TimedBrokers(SimulatedBrokers):
         if self.open.pop(window, 0) != count:
             self.wrong.append(f"window {window} is closed with {count} rows, or twice")
         self.closed.add(window)
+        name = window.partition("/")[0]
+        if self._has_windows and _end_of(window) > self.watermarks[name]:
+            self.idle += 1
+            self.watermarks[name] = _end_of(window)
+            if not self._can_be_idle:
+                self.wrong.append(f"window {window} is closed before its end")
 
     def look_for_open_windows(self) -> None:
         """Take note of windows that the watermark has passed, and that nobody has written."""
@@ -158,18 +168,20 @@ class TimedSimulation(StatefulSimulation):
 
     def __init__(self, seed: int, *, time: type[StepTime] = StepTime, **faults: Any) -> None:
         self.has_windows = seed % 2 == 0
+        can_be_idle = False
         if self.has_windows:
-            mode = TimeMode(close_windows, "time", _DELAY_MS, late)
+            can_be_idle = seed % 4 == 2
+            mode = TimeMode(close_windows, "time", _DELAY_MS, late, idle_ms=_IDLE_MS if can_be_idle else None)
             steps: list[Any] = [_WithTime(), MapWithState(count_in_windows, COUNTED, _COUNT, 0, mode)]
         else:
             steps = [MapWithState(wait, COUNTED, _COUNT, 0, TimeMode(after_wait))]
         super().__init__(seed, **{"stages": steps, **faults})
-        self.brokers: Any = TimedBrokers(has_windows=self.has_windows)
+        self.brokers: Any = TimedBrokers(has_windows=self.has_windows, can_be_idle=can_be_idle)
         self._time, self._has_waited = time, False
 
     def run(self, lives: int) -> None:
-        def on_my_clock(states: Any, step: int, delay_ms: int | None) -> StepTime:
-            return self._time(states, step, delay_ms, lambda: self.now)
+        def on_my_clock(states: Any, step: int, delay_ms: int | None, **idle: Any) -> StepTime:
+            return self._time(states, step, delay_ms, lambda: self.now, **idle)
 
         with ExitStack() as patched:
             patched.enter_context(mock.patch.object(stages, "StepTime", on_my_clock))

@@ -150,7 +150,9 @@ class ContinuousGroups(SparkNames):
             function = WindowedRows(window, grouping, found)
         else:
             function = SessionRows(window, grouping, found)
-        mode = time_mode("EventTime", frame.watermark, frame.schema, function.close, handleLateRows, window.last_times)
+        mode = time_mode(
+            "EventTime", frame.watermark, frame.schema, function.close, handleLateRows, window.last_times, frame.idle_ms
+        )
         return frame._with_state(  # noqa: SLF001 - the groups are a part of the frame
             MapWithState(
                 function, function.schema, function.state_schema, 0, mode, function.key_text, function.operator
@@ -232,13 +234,15 @@ class ContinuousFrame(FramePlan, SparkNames):
 
         Source: Spark `transformWithState`, `TTLConfig`, `StatefulProcessor.handleExpiredTimer`.
         """
-        mode = time_mode(timeMode, self.watermark, self.schema, handleExpiredTimer, handleLateRows)
+        mode = time_mode(
+            timeMode, self.watermark, self.schema, handleExpiredTimer, handleLateRows, idle_ms=self.idle_ms
+        )
         ttl_ms = interval_ms(ttl) if ttl is not None else 0
         return self._with_state(
             MapWithState(func, as_arrow_schema(schema), as_arrow_schema(state_schema), ttl_ms, mode)
         )
 
-    def withWatermark(self, eventTime: str, delayThreshold: str) -> ContinuousFrame:
+    def withWatermark(self, eventTime: str, delayThreshold: str, idleTimeout: str | None = None) -> ContinuousFrame:
         """Set the time of a row for steps of `mapWithState` with `timeMode="EventTime"`.
 
         The watermark of a topic-partition (a key group) is the newest time of its rows, less the delay. Rows of a
@@ -247,16 +251,22 @@ class ContinuousFrame(FramePlan, SparkNames):
         Args:
             eventTime: a column with timestamps, or with milliseconds since 1970 as a bigint.
             delayThreshold: how far a row may be behind the newest row of its topic-partition, such as "10 seconds".
+            idleTimeout: the time without rows after which the open windows, the sessions and the timers of a
+                topic-partition end, such as "5 minutes". Later rows of these windows are late. None: they end with
+                later rows of the topic-partition only.
 
         Raises:
             SchemaError: there is no such column, or it has another type.
-            OptionError: `delayThreshold` is not a span of time.
+            OptionError: `delayThreshold` or `idleTimeout` is not a span of time.
 
         Source: Spark `DataFrame.withWatermark`.
         """
         check_event_time(eventTime, self.schema)
         problem = f"{delayThreshold!r} is not a span of time."
-        return replace(self, watermark=(eventTime, interval_ms(delayThreshold, problem, minimum=0)))
+        delay_ms = interval_ms(delayThreshold, problem, minimum=0)
+        problem = f"idleTimeout {idleTimeout!r} is not a span of time above 0."
+        idle_ms = None if idleTimeout is None else interval_ms(idleTimeout, problem)
+        return replace(self, watermark=(eventTime, delay_ms), idle_ms=idle_ms)
 
     def dropDuplicatesWithinWatermark(
         self, subset: Sequence[str], *, handleLateRows: Callable[[pa.RecordBatch], pa.RecordBatch | None]

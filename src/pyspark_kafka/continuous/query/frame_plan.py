@@ -33,6 +33,7 @@ class FramePlan:
             now. None: the columns of the table.
         watermark: the column with the time of a row, and how many milliseconds late a row may be; None without
             `withWatermark`.
+        idle_ms: the `idleTimeout` of `withWatermark`, in milliseconds; None without.
     """
 
     spark: SparkSession
@@ -42,6 +43,7 @@ class FramePlan:
     steps: tuple[Stage, ...] = ()
     loaded: pa.Schema | None = None
     watermark: tuple[str, int] | None = None
+    idle_ms: int | None = None
 
     @property
     def read_schema(self) -> pa.Schema:

@@ -22,6 +22,7 @@ def time_mode(
     expired: Callable[..., Any] | None,
     late: Callable[..., Any] | None,
     last_times: Callable[[pa.RecordBatch], pa.Array] | None = None,
+    idle_ms: int | None = None,
 ) -> TimeMode | None:
     """Return the time of a step; None if it has no timers.
 
@@ -32,6 +33,7 @@ def time_mode(
         expired: the function of timers.
         late: the function of late rows.
         last_times: of `TimeMode`.
+        idle_ms: of `withWatermark`.
 
     Raises:
         OptionError: the mode is unknown, or a function or the watermark is missing for it, or has no meaning with it.
@@ -66,7 +68,7 @@ def time_mode(
         )
     event_time, delay_ms = watermark
     check_event_time(event_time, schema)
-    return TimeMode(expired, event_time, delay_ms, late, last_times)
+    return TimeMode(expired, event_time, delay_ms, late, last_times, idle_ms)
 
 
 def check_event_time(name: str, schema: pa.Schema) -> None:

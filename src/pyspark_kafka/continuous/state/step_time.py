@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.continuous.epochs.step_metrics import EventTimes, GroupWatermark
+from pyspark_kafka.continuous.state.idle_groups import IdleGroups
 from pyspark_kafka.continuous.state.timers import NearTimers, first_after, key_of, time_of, timer_of
 from pyspark_kafka.continuous.state.times import MAX_TIME_MS, MIN_TIME_MS
 from pyspark_kafka.toolkit import SplitRows
@@ -45,6 +46,9 @@ class StepTime:
         delay_ms: how far a row may be behind the newest row of its key group; None for processing time.
         now_ms: the clock.
         clock: monotonic seconds, for the length of a turn.
+        idle_s: the time without rows after which all timers of a key group expire; None for never. Only with event
+            time.
+        closes: whether timers that functions of timers set then expire as well, because there is an end of them.
     """
 
     def __init__(
@@ -54,7 +58,12 @@ class StepTime:
         delay_ms: int | None,
         now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
         clock: Callable[[], float] = time.monotonic,
+        *,
+        idle_s: float | None = None,
+        closes: bool = False,
     ) -> None:
+        self._idle = None if idle_s is None or delay_ms is None else IdleGroups(states.key_groups, idle_s)
+        self._closes = closes
         self._states, self._step, self._delay_ms, self.now_ms = states, step, delay_ms, now_ms
         self._clock = clock
         # Key groups that the last turn has not finished.
@@ -117,6 +126,8 @@ class StepTime:
             times: of each row, in milliseconds since 1970; the row is late if the watermark is above.
             event_times: the times that move the watermark; None for the same.
         """
+        if self._idle is not None and rows.num_rows:
+            self._idle.has_rows(self._states.key_group)
         watermarks = self._watermarks_of(times, times if event_times is None else event_times)
         if watermarks is not None:
             on_time = times.is_valid().to_numpy(zero_copy_only=False)
@@ -174,6 +185,31 @@ class StepTime:
         self._watermarks[self._states.key_group] = watermark_ms
         self._open[self._states.key_group] = None
         self._states.put_all(self._step, [_WATERMARK], [watermark_ms.to_bytes(8, "big", signed=True)])
+
+    @property
+    def can_be_idle(self) -> bool:
+        """Whether key groups without rows become idle."""
+        return self._idle is not None
+
+    def poll(self, now_s: float) -> None:
+        """Record that the reader has no rows, and move the watermarks of idle key groups to their last timers.
+
+        Args:
+            now_s: monotonic seconds.
+        """
+        if self._idle is None:
+            return
+        for key_group in self._idle.poll(now_s):
+            self._states.point_at(key_group)
+            last, watermark_ms = self._timers().last(first_after(MAX_TIME_MS)), self.watermark_ms
+            if last is None:
+                self._idle.forget(key_group)
+                continue
+            if watermark_ms is None or time_of(last) > watermark_ms:
+                self._move_to(time_of(last))
+            if not self._closes:
+                # Functions may set a timer whenever one expires: without a pause, event time would run away.
+                self._idle.wait_again(key_group)
 
     def take_times(self) -> EventTimes | None:
         """Return the times of rows since the last call; None without rows, and with processing time."""

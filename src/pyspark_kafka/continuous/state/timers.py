@@ -105,6 +105,15 @@ class NearTimers:
             # it does not begin with those.
             self._end = self._keep(self._stored(self._end))
 
+    def last(self, end: bytes) -> bytes | None:
+        """Return the last timer before `end`; None if there is none. Reads all later timers of the store."""
+        found = max((timer for timer in self._timers if timer < end), default=None)
+        for timer in () if self._end is None else self._stored(self._end):
+            if timer >= end:
+                break
+            found = timer
+        return found
+
     def _keep(self, timers: Iterable[bytes]) -> bytes | None:
         """Have the first ones of timers in memory; return the next one, None if there is none."""
         near: list[bytes] = []

@@ -62,6 +62,8 @@ class Lane:
         state: of the functions; None if they have none. The caller closes it.
         has_timer_due: whether a timer of the functions is due.
         has_timer_left: whether the functions of timers took so long that some timers are left, which come before rows.
+        poll: called with the time when the reader has no rows, before the functions are asked for due timers; None if
+            the functions need it not.
         end_epoch: returns the metrics of the functions with state at the end of an epoch.
         epoch_s: the length of the first epoch, for writers that keep positions.
         clock: monotonic seconds.
@@ -78,6 +80,7 @@ class Lane:
         *,
         has_timer_due: Callable[[], bool] = lambda: False,
         has_timer_left: Callable[[], bool] = lambda: False,
+        poll: Callable[[float], None] | None = None,
         end_epoch: Callable[[], Sequence[StepMetrics]] = tuple,
         epoch_s: float = float("inf"),
         clock: Callable[[], float] = time.monotonic,
@@ -89,7 +92,7 @@ class Lane:
         self._driver = driver
         self._meter = LaneMeter(reader)
         self._state, self._has_timer_due, self._has_timer_left = state, has_timer_due, has_timer_left
-        self._end_epoch = end_epoch
+        self._poll, self._end_epoch = poll, end_epoch
         # Made for the first report that waits for its state.
         self._late: DeferredReports | None = None
         self._versions: PendingVersions | None = None
@@ -306,6 +309,8 @@ class Lane:
                     yield TICK
                 continue
             self._polled = True
+            if self._poll is not None and not has_ended:
+                self._poll(self._clock())
             if self._has_timer_due():
                 if not moved:
                     # The state moves, and what functions make of it is to be committed.

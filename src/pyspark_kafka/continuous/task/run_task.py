@@ -110,6 +110,7 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
                     state,
                     has_timer_due=stages.has_timer_due,
                     has_timer_left=stages.has_timer_left,
+                    poll=stages.poll if stages.can_be_idle else None,
                     end_epoch=stages.end_epoch,
                     epoch_s=plan.epoch_s,
                 )

@@ -96,6 +96,7 @@ class TimeMode:
         delay_ms: how far a row may be behind the newest row of its key group; None for the clock.
         late: the function of late rows; None for the clock.
         last_times: the greatest watermark at which a row is not late, in milliseconds since 1970; None for its time.
+        idle_ms: the time without rows after which all timers of a key group expire; None for never.
     """
 
     expired: Callable[[pa.RecordBatch, StateByKey], pa.RecordBatch | None]
@@ -103,6 +104,7 @@ class TimeMode:
     delay_ms: int | None = None
     late: Callable[[pa.RecordBatch], pa.RecordBatch | None] | None = None
     last_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+    idle_ms: int | None = None
 
     def times_of(self, rows: pa.RecordBatch, event_time: str) -> pa.Array:
         """Return the times, in milliseconds since 1970, at which rows are late if the watermark is above them."""
@@ -152,7 +154,9 @@ class MapWithState:
         """Return the step with its state in a lane, from a number on."""
         mode, time = self.time_mode, None
         if mode is not None:
-            time = StepTime(states, number + 1, mode.delay_ms)
+            idle_s = None if mode.idle_ms is None else mode.idle_ms / 1000
+            # Windows and sessions set no timer without a row.
+            time = StepTime(states, number + 1, mode.delay_ms, idle_s=idle_s, closes=mode.last_times is not None)
         state = StateByKey(states, number, self.state_schema, time)
         return replace(self, state=state, time=time, meter=StepMeter(states, number, time))
 
@@ -239,6 +243,21 @@ class Stages:
     def has_timer_left(self) -> bool:
         """Return whether the last `TICK` has left due timers; then `TICK` is to come again before rows."""
         return any(time.has_left() for step in self.steps if (time := _time_of(step)) is not None)
+
+    @property
+    def can_be_idle(self) -> bool:
+        """Whether `poll` is to be called when there are no rows."""
+        return any(time.can_be_idle for step in self.steps if (time := _time_of(step)) is not None)
+
+    def poll(self, now_s: float) -> None:
+        """Record that there are no rows: timers of idle key groups become due.
+
+        Args:
+            now_s: monotonic seconds.
+        """
+        for step in self.steps:
+            if (time := _time_of(step)) is not None:
+                time.poll(now_s)
 
     def end_epoch(self) -> list[StepMetrics]:
         """Return the metrics of the steps with state, in their order, and begin the metrics of the next epoch."""

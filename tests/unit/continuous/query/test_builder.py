@@ -133,6 +133,24 @@ def test_step_has_the_clock_of_its_time_mode() -> None:
     assert event.time_mode == TimeMode(with_state, "n", 120_000, first)
 
 
+def test_idle_time_is_one_of_steps_that_hold_results_back() -> None:
+    rows = frame().withWatermark("n", "1 second", idleTimeout="2 minutes")
+    windows = rows.groupBy(continuous.window("n", "1 minute")).agg(n=("*", "count"), handleLateRows=first)
+    event = timed(rows, timeMode="EventTime", handleExpiredTimer=with_state, handleLateRows=first)
+    clock = timed(rows, timeMode="ProcessingTime", handleExpiredTimer=with_state)
+    # Keys of duplicates hold nothing back.
+    duplicates = rows.dropDuplicatesWithinWatermark(["n"], handleLateRows=first)
+    again = rows.withWatermark("n", "1 second").groupBy(continuous.window("n", "1 minute"))
+    others = again.agg(n=("*", "count"), handleLateRows=first)
+    found = []
+    for each in (windows, event, clock, duplicates, others):
+        (step,) = each.steps
+        assert isinstance(step, MapWithState)
+        assert step.time_mode is not None
+        found.append(step.time_mode.idle_ms)
+    assert found == [120_000, 120_000, None, None, None]
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [
@@ -169,6 +187,9 @@ def test_column_that_cannot_be_the_time_of_a_row_is_refused() -> None:
         assert caught.value.condition == "EVENT_TIME_INVALID"
     with pytest.raises(OptionError, match="'soon' is not a span of time"):
         frame().withWatermark("n", "soon")
+    for timeout in ("later", "0 seconds"):
+        with pytest.raises(OptionError, match=f"idleTimeout '{timeout}' is not a span of time above 0"):
+            frame().withWatermark("n", "1 second", timeout)
     rows = frame().withWatermark("n", "1 second").select("file")
     with pytest.raises(SchemaError, match="Column 'n' cannot be the time of a row: there is no such column"):
         timed(rows, timeMode="EventTime", handleExpiredTimer=with_state, handleLateRows=first)

@@ -26,13 +26,15 @@ KEYS = pa.array([b"a", b"b"])
 class Lane:
     """A lane with one step that has timers, from the versions of another one on."""
 
-    def __init__(self, place: Path, heads: Any = None, delay_ms: int | None = None, groups: Any = ("g", "h")) -> None:
+    def __init__(
+        self, place: Path, heads: Any = None, delay_ms: int | None = None, groups: Any = ("g", "h"), **idle: Any
+    ) -> None:
         self.now, self.seconds = 100, 0.0
         plan = StatePlan(str(place), f"r{len(heads or {})}", {0: groups}, heads or {}, (0, 0))
         self.states = LaneState(plan, 0, 0)
         self.states.begin_epoch(0 if heads is None else 1)
         self.states.point_at("g")
-        self.time = StepTime(self.states, 1, delay_ms, lambda: self.now, lambda: self.seconds)
+        self.time = StepTime(self.states, 1, delay_ms, lambda: self.now, lambda: self.seconds, **idle)
         self.state = StateByKey(self.states, 0, pa.schema([("n", pa.int64())]), self.time)
 
     def set(self, key: bytes, *times: int) -> None:
@@ -385,3 +387,84 @@ def test_step_without_a_time_mode_has_no_timers(open_lane: Callable[..., Lane], 
     with pytest.raises(SchemaError, match="its step has no time mode") as caught:
         use(lane.state)
     assert caught.value.condition == "STATE_USE_INVALID"
+
+
+def wait(lane: Lane, seconds: float) -> None:
+    """Let the lane ask for rows in vain, a second after the other."""
+    for _ in range(int(seconds)):
+        lane.seconds += 1
+        lane.time.poll(lane.seconds)
+
+
+def with_rows(lane: Lane, *times: int) -> SplitRows:
+    """Pass rows through the step, as its function would see them."""
+    found = lane.time.split(rows(*times), milliseconds(rows(*times).column("t")))
+    lane.time.advance(milliseconds(rows(*times).column("t")))
+    return found
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_timers_of_an_idle_key_group_expire_and_its_watermark_is_the_last_of_them(
+    open_lane: Callable[..., Lane], closes: bool
+) -> None:
+    lane = open_lane(delay_ms=10, idle_s=3.0, closes=closes)
+    with_rows(lane, 100)
+    lane.set(b"a", 200, 300, MAX_TIME_MS)
+    lane.states.point_at("h")
+    with_rows(lane, 100)
+    lane.set(b"b", 250)
+    wait(lane, 3)
+    assert lane.fired() == []
+    # The other one has rows.
+    lane.states.point_at("h")
+    with_rows(lane, 110)
+    wait(lane, 1)
+    assert lane.time.is_due()
+    assert lane.fired() == [(b"a", 200), (b"a", 300)]
+    lane.states.point_at("g")
+    assert lane.time.watermark_ms == 300
+    assert with_rows(lane, 299, 300, 301).late.num_rows == 1
+    assert lane.time.watermark_ms == 300
+    heads = lane.end()
+    # It is in the state, as others are, and a restart waits for as long again.
+    again = open_lane(heads, delay_ms=10, idle_s=3.0, closes=closes)
+    again.states.point_at("g")
+    assert again.time.watermark_ms == 300
+    wait(again, 3)
+    assert again.fired() == []
+    wait(again, 1)
+    assert again.fired() == [(b"b", 250)]
+
+
+def test_timers_that_functions_of_windows_set_again_expire_at_once(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane(delay_ms=10, idle_s=3.0, closes=True)
+    with_rows(lane, 100)
+    lane.set(b"a", 200)
+    wait(lane, 4)
+    assert lane.fired(lambda time: lane.set(b"a", time + 50) if time < 300 else None) == [(b"a", 200)]
+    wait(lane, 1)
+    assert lane.fired(lambda time: lane.set(b"a", time + 50) if time < 300 else None) == [(b"a", 250)]
+    wait(lane, 1)
+    assert lane.fired() == [(b"a", 300)]
+    wait(lane, 9)
+    assert not lane.time.is_due()
+
+
+def test_timer_that_is_always_set_again_expires_once_in_each_time_without_rows(open_lane: Callable[..., Lane]) -> None:
+    lane = open_lane(delay_ms=10, idle_s=3.0)
+    with_rows(lane, 100)
+    lane.set(b"a", 200)
+    found = []
+    for _ in range(10):
+        wait(lane, 1)
+        found += lane.fired(lambda time: lane.set(b"a", time + 50))
+    assert found == [(b"a", 200), (b"a", 250), (b"a", 300)]
+
+
+def test_key_group_without_an_idle_time_waits_for_rows(open_lane: Callable[..., Lane]) -> None:
+    for named in ({"delay_ms": 10}, {"idle_s": 3.0}):
+        lane = open_lane(groups=("g",), **named)
+        lane.set(b"a", 10**9)
+        assert not lane.time.can_be_idle
+        wait(lane, 99)
+        assert not lane.time.is_due()

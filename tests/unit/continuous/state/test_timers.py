@@ -142,4 +142,6 @@ def test_no_timer_is_lost_or_comes_twice_whatever_is_in_memory(seed: int) -> Non
             due = sorted(time_of(each) for each in store.timers if time_of(each) <= now)
             limit = rng.choice((1, 3, 1_000))
             assert store.near.first() == min(store.timers, default=None)
+            end = first_after(now + rng.randrange(30))
+            assert store.near.last(end) == max((each for each in store.timers if each < end), default=None)
             assert store.take(now, limit) == due[:limit]

@@ -257,6 +257,23 @@ def test_lane_reports_whether_it_has_polled_for_rows_within_the_epoch() -> None:
     assert [(report.epoch, report.polled) for report in script.reports] == [(0, 1), (1, 0), (2, 1)]
 
 
+def test_functions_hear_of_polls_without_rows_before_their_timers_are_asked_for() -> None:
+    script = Script(1, None, 2, 0.5, "end", "at end", "last")
+    heard: list[Any] = []
+
+    def is_due() -> bool:
+        heard.append("due?")
+        return False
+
+    driver: Any = script
+    Lane(
+        0, Reader(script), as_it_is, lambda epoch: Writer(epoch, []), driver, has_timer_due=is_due,
+        poll=lambda now: heard.append(now - 1_000_000), clock=lambda: script.now,
+    ).run(0)  # fmt: skip
+    # After rows, after polls without; at the end of what there is nobody waits for rows.
+    assert heard == ["due?", 0.0, "due?", "due?", 0.5, "due?", 0.5, "due?", "due?"]
+
+
 def test_rows_that_a_function_holds_back_belong_to_its_epoch() -> None:
     def one_at_the_end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(list(batches))
