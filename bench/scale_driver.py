@@ -106,18 +106,8 @@ def drive(tasks: int, lanes: int, partitions: int, *, profiled: bool = False) ->
         commits.take_over(names.run_id)
         waits, nothing = RowWaits(stream.hasReached), None
         pace = EpochPace(_EPOCH_MS)
-        context = RunContext(
-            nothing,
-            slots,
-            plan,
-            names.id,
-            names.run_id,
-            control,
-            waits,
-            commits,
-            progress,
-            pace,  # type: ignore[arg-type]
-        )
+        names_of_run = (names.id, names.run_id)
+        context = RunContext(nothing, slots, plan, *names_of_run, control, waits, commits, progress, pace)  # type: ignore[arg-type]
         with mock.patch.object(run_module, "TasksJob", _PlayedTasks):
             run = QueryRun(context, commits.resume())
             found = SimpleNamespace(cores=0.0, us_a_report=0.0, epochs=0.0, profile="")

@@ -101,7 +101,7 @@ def build_archive_of_package(place: Path) -> Path:
 
 
 def pack_environment(place: Path) -> Path:
-    """Pack an environment with the package, its extras cli, hdfs and spark and all that they need, as docs/deploy.md tells.
+    """Pack an environment with the package, its extras cli, hdfs and spark, and their packages, as docs/deploy.md does.
 
     They are what is installed here. The environment has Spark's jars, as pip installs them; the archive has not.
     """

@@ -83,12 +83,12 @@ def test_stop_notes_what_the_checkpoint_says_is_finished_once(group: Any, tmp_pa
 def test_end_is_that_of_the_newest_batch_in_both_logs(
     tmp_path: Path, ends: list[int], committed: int, expected: int | None
 ) -> None:
-    found = finished_end(write_logs(tmp_path, ends, committed), 1)
+    found = finished_end(write_logs(tmp_path, ends, committed), "1")
     assert (None if found is None else found.partitions[A]) == expected
 
 
 def test_source_without_an_offset_has_no_end(tmp_path: Path) -> None:
-    assert finished_end(write_logs(tmp_path, [3], 1), 0) is None
+    assert finished_end(write_logs(tmp_path, [3], 1), "0") is None
 
 
 def test_checkpoint_that_cannot_be_read_is_a_warning_and_the_rest_is_flushed(
