@@ -3,6 +3,7 @@
 Other packages import from here, never from a room below. The rooms, each importing only rooms above it in this list:
 
 - `references`, `secret_echoes`: what options may name in this process; secrets that a server repeats.
+- `tracers`: the tracer of a process, if its administrator allows the exporters.
 - `values/`: the resolved options of a query; frozen, picklable.
 - `parse/`: one text to one value.
 - `catalogue/`: the table of all options: name, text, parser, field, comparison with Spark's connector.
@@ -25,6 +26,7 @@ from pyspark_kafka._client.options.resolve.read import (
     parse_stream_read_options,
 )
 from pyspark_kafka._client.options.resolve.write import parse_write_options
+from pyspark_kafka._client.options.tracers import option_tracer
 from pyspark_kafka._client.options.values.connection import ConnectionOptions
 from pyspark_kafka._client.options.values.formats import (
     CorruptMode,
@@ -62,6 +64,7 @@ from pyspark_kafka._client.options.values.tokens import (
     TokenRenewal,
     UnsignedToken,
 )
+from pyspark_kafka._client.options.values.traces import TraceOptions
 from pyspark_kafka._client.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
 
 __all__ = [
@@ -100,6 +103,7 @@ __all__ = [
     "TokenFile",
     "TokenFunction",
     "TokenRenewal",
+    "TraceOptions",
     "TypedReadOptions",
     "TypedWriteOptions",
     "UnsignedToken",
@@ -108,6 +112,7 @@ __all__ = [
     "duration_ms",
     "looks_like_seconds",
     "moment",
+    "option_tracer",
     "parse_batch_read_options",
     "parse_login",
     "parse_read_options",

@@ -1,4 +1,4 @@
-"""The files, variables, functions and identities that the options of a query may name in this process.
+"""The files, variables, functions, identities and exporters that the options of a query may name in this process.
 
 All of them, unless the administrator of the process says otherwise: by a variable of the environment, not by an option,
 as whoever writes options is the one who is held. Whatever reads or calls what an option names calls `check_reference`
@@ -16,7 +16,10 @@ from pyspark_kafka.errors import OptionError
 
 VARIABLE = "PYSPARK_KAFKA_REFERENCES"
 # `identity`: a login that the process has without any option, at AWS or by a ticket of Kerberos.
-_KINDS = ("env", "file", "call", "identity")
+# `exporter`: where the spans of the process go, which its own variables decide, and an option switches on.
+_KINDS = ("env", "file", "call", "identity", "exporter")
+
+_WORDS = {"file": "the file", "identity": "the identity that the process has", "exporter": "the exporter of spans"}
 
 
 def check_reference(kind: str, text: str, option: str) -> None:
@@ -25,8 +28,8 @@ def check_reference(kind: str, text: str, option: str) -> None:
     Runs on: driver and executor, wherever what is named is used.
 
     Args:
-        kind: env, file, call or identity.
-        text: the name of a variable, the path of a file, an import path, `aws` or `kerberos`.
+        kind: env, file, call, identity or exporter.
+        text: the name of a variable, the path of a file, an import path, `aws` or `kerberos`, the name of an exporter.
         option: that names it, for errors.
 
     Raises:
@@ -39,14 +42,17 @@ def check_reference(kind: str, text: str, option: str) -> None:
     wrong = next((entry for entry in entries if not _is_entry(entry)), None)
     if wrong is not None:
         reason = f"nothing is allowed, because {VARIABLE} has the entry '{wrong}', which is none"
-        hint = f"Have {VARIABLE} corrected: env:NAME, file:/path, file:/folder/, call:module:function, identity:aws."
+        hint = (
+            f"Have {VARIABLE} corrected: env:NAME, file:/path, file:/folder/, call:module:function, identity:aws, "
+            "exporter:otlp."
+        )
     elif any(_is_allowed(entry, kind, text) for entry in entries):
         return
     else:
         reason = "its administrator does not allow this reference"
         hint = f"Ask whoever runs this process which references its environment variable {VARIABLE} allows."
-    what = {"file": "the file", "identity": "the identity that the process has"}.get(kind, "the reference")
-    named = text if kind in ("file", "identity") else f"{kind}:{text}"
+    what = _WORDS.get(kind, "the reference")
+    named = text if kind in _WORDS else f"{kind}:{text}"
     raise OptionError(
         f"Option '{option}' asks for {what} '{named}' {place_of_process()}, and {reason}. Nothing was read, and no "
         "connection was made.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark_kafka._base.traces.roles import Traced
 from pyspark_kafka._connector.source.read_settings import ReadSettings
 from pyspark_kafka.connector import (
     ContinuousPartitionReader,
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark_kafka._base.model import OffsetRange, TopicPartition
+    from pyspark_kafka._base.traces.roles import Tracer
     from pyspark_kafka._connector.planning.open_ends import OpenEnds
+    from pyspark_kafka._connector.source.executor.header_sampler import HeaderSampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class KafkaInputPartition(InputPartition):
             return them. If a task finds another id, its records are lost, in any attempt, on any worker.
         servers: addresses of brokers that the driver has learned: with them a new worker finds the cluster if the
             bootstrap servers are shut down. Here and not in the factory, which Spark pickles once for all batches.
+        trace_parent: the span of the plan; empty: the read has no spans.
     """
 
     offset_range: OffsetRange
@@ -45,6 +49,7 @@ class KafkaInputPartition(InputPartition):
     # Tasks with the same ranges are equal, because only the ranges decide what is read.
     topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
     servers: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    trace_parent: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.open_ends is not None and self.further_ranges:
@@ -66,12 +71,35 @@ class KafkaPartitionReaderFactory(ReadSettings, PartitionReaderFactory):
 
         if not isinstance(partition, KafkaInputPartition):
             raise TypeError(f"expected a KafkaInputPartition, got {type(partition).__name__}")
+        if self.trace is not None:
+            return self._traced_reader(partition)
         return KafkaPartitionReader(
             self.knowing(partition.servers),
             *partition.offset_ranges,
             open_ends=partition.open_ends,
             topic_ids=partition.topic_ids,
         )
+
+    def _traced_reader(self, partition: KafkaInputPartition) -> PartitionReader:
+        from pyspark_kafka._client.options import option_tracer  # noqa: PLC0415 - as above
+        from pyspark_kafka._connector.source.executor.header_sampler import HeaderSampler  # noqa: PLC0415 - as above
+        from pyspark_kafka._connector.source.executor.partition_reader import KafkaPartitionReader  # noqa: PLC0415 - as above
+        from pyspark_kafka._connector.source.executor.traced_reader import (  # noqa: PLC0415 - as above
+            TracedPartitionReader,
+            start_read,
+        )
+
+        tracer, sampler = option_tracer(), HeaderSampler(self.fetch)
+        parent = "" if self.trace is None else self.trace.parent
+        span = start_read(tracer, self.topic, parent=parent, plan=partition.trace_parent)
+        reader = KafkaPartitionReader(
+            self.knowing(partition.servers),
+            *partition.offset_ranges,
+            open_ends=partition.open_ends,
+            topic_ids=partition.topic_ids,
+            sampler=sampler,
+        )
+        return TracedPartitionReader(reader, sampler.sample, span, tracer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +120,7 @@ class KafkaContinuousInputPartition(InputPartition):
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaContinuousPartitionReaderFactory(ReadSettings, ContinuousPartitionReaderFactory):
+class KafkaContinuousPartitionReaderFactory(ReadSettings, ContinuousPartitionReaderFactory, Traced):
     """Builds the readers of a continuous read on executors. A recreated topic is always left to the next plan."""
 
     def createReader(self, partition: InputPartition) -> ContinuousPartitionReader:
@@ -104,5 +132,25 @@ class KafkaContinuousPartitionReaderFactory(ReadSettings, ContinuousPartitionRea
         if not isinstance(partition, KafkaContinuousInputPartition):
             raise TypeError(f"expected a KafkaContinuousInputPartition, got {type(partition).__name__}")
         return KafkaContinuousPartitionReader(
-            self.knowing(partition.servers), dict(partition.starts), partition.topic_ids, dict(partition.ends)
+            self.knowing(partition.servers),
+            dict(partition.starts),
+            partition.topic_ids,
+            dict(partition.ends),
+            *(() if self.trace is None else (self._sampler(),)),
         )
+
+    def open_tracer(self) -> Tracer | None:
+        """Return the tracer of this process; see `Traced`."""
+        from pyspark_kafka._client.options import option_tracer  # noqa: PLC0415 - as above
+
+        return None if self.trace is None else option_tracer()
+
+    @property
+    def trace_parent(self) -> str:
+        """The span that runs the query."""
+        return "" if self.trace is None else self.trace.parent
+
+    def _sampler(self) -> HeaderSampler:
+        from pyspark_kafka._connector.source.executor.header_sampler import HeaderSampler  # noqa: PLC0415 - as above
+
+        return HeaderSampler(self.fetch)

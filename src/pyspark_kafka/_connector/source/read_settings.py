@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
-    from pyspark_kafka._client.options import ConnectionOptions, FetchOptions
+    from pyspark_kafka._client.options import ConnectionOptions, FetchOptions, TraceOptions
     from pyspark_kafka._typed.typed.read_formats import ReadFormats
 
 
@@ -25,6 +25,8 @@ class ReadSettings:
         leaves_recreated: whether a recreated topic is left to a later plan, which reads it from its beginning. If not,
             and if loss is tolerated, a task continues in it at the same offset.
         formats: the formats of the keys and values in the schema; None: bytes.
+        trace: the spans of the read; None: it has none.
+        topic: the only topic of the read, for spans; empty: it has several.
     """
 
     connection: ConnectionOptions
@@ -33,6 +35,8 @@ class ReadSettings:
     fail_on_data_loss: bool
     leaves_recreated: bool = False
     formats: ReadFormats | None = None
+    trace: TraceOptions | None = None
+    topic: str = ""
 
     def knowing(self, servers: tuple[tuple[str, int], ...]) -> Self:
         """Return these settings with the addresses of brokers that the driver has learned."""

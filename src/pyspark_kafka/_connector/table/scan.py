@@ -99,7 +99,12 @@ class KafkaScan(Scan):
         options = parse_batch_read_options(self._raw)
         self._parsed = options
         columns = self._columns(options)
-        batch = KafkaBatch(options, columns.schema, columns.formats)
+        if options.trace is None:
+            batch = KafkaBatch(options, columns.schema, columns.formats)
+        else:
+            from pyspark_kafka._connector.table.traced_reads import TracedBatch  # noqa: PLC0415 - few reads have spans
+
+            batch = TracedBatch(options, columns.schema, columns.formats)
         if self._filter is not None:
             batch.narrow(self._filter)
         return batch
@@ -116,9 +121,12 @@ class KafkaScan(Scan):
         options = parse_stream_read_options(self._raw)
         self._parsed = options
         columns = self._columns(options)
-        return KafkaMicroBatchStream(
-            options, columns.schema, columns.formats, location=checkpointLocation, versions=columns.versions
-        )
+        kind = KafkaMicroBatchStream
+        if options.trace is not None:
+            from pyspark_kafka._connector.table.traced_reads import TracedMicroBatchStream  # noqa: PLC0415 - as above
+
+            kind = TracedMicroBatchStream
+        return kind(options, columns.schema, columns.formats, location=checkpointLocation, versions=columns.versions)
 
     def toContinuousStream(self, checkpointLocation: str | None) -> ContinuousStream:
         """Return this read for a continuous query.

@@ -66,6 +66,13 @@ class KafkaWrite(Write):
     def toBatch(self) -> BatchWrite:
         """Return this write for a batch query: at least once, or exactly once by option `deliveryGuarantee`."""
         options = self._options(streaming=False)
+        if options.trace is None:
+            return self._batch(options)
+        from pyspark_kafka._connector.table.traced_writes import traced_batch_write  # noqa: PLC0415 - few writes have spans
+
+        return traced_batch_write(options, options.trace, self._batch)
+
+    def _batch(self, options: WriteOptions) -> BatchWrite:
         columns = self._columns(options, streaming=False)
         if options.exactly_once is not None:
             from pyspark_kafka._connector.sink.driver.exactly_once import KafkaExactlyOnceBatchWrite  # noqa: PLC0415 - one of two
@@ -78,6 +85,14 @@ class KafkaWrite(Write):
     def toStreaming(self) -> StreamingWrite:
         """Return this write for a streaming query: at least once, or exactly once by option `deliveryGuarantee`."""
         options = self._options(streaming=True)
+        job = self._streaming(options)
+        if options.trace is None:
+            return job
+        from pyspark_kafka._connector.table.traced_writes import TracedStreamingWrite  # noqa: PLC0415 - as above
+
+        return TracedStreamingWrite(job, options.trace, options.topic or "")
+
+    def _streaming(self, options: WriteOptions) -> StreamingWrite:
         columns = self._columns(options, streaming=True)
         if options.exactly_once is not None and options.exactly_once.commit == "tasks":
             from pyspark_kafka._connector.sink.driver.tasks.exactly_once import (  # noqa: PLC0415 - as above

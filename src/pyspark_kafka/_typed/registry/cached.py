@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache, TLRUCache, TTLCache
 
+from pyspark_kafka._base.traces.steps import looking_up
 from pyspark_kafka._typed.codecs.schemas import UnknownSchemaError
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class CachedRegistry:
         if asked is not question:
             return asked.result()
         try:
-            found = self._registry.schema_by_id(schema_id)
+            with looking_up("look up schema", schema_id=str(schema_id)):
+                found = self._registry.schema_by_id(schema_id)
         except UnknownSchemaError as error:
             with self._lock:
                 if registrations == self._registrations:
@@ -124,7 +126,8 @@ class CachedRegistry:
             known = self._subjects.get(key)
             registrations = self._registrations
         if known is None:
-            known = self._registry.schema_by_subject(subject, version)
+            with looking_up("look up schema", subject=subject):
+                known = self._registry.schema_by_subject(subject, version)
             with self._lock:
                 if registrations == self._registrations:
                     self._subjects[key] = known

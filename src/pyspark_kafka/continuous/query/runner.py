@@ -16,6 +16,7 @@ from pyspark_kafka.continuous.run.commits import EpochCommits
 from pyspark_kafka.continuous.run.context import QueryControl, RunContext
 from pyspark_kafka.continuous.run.run import QueryRun
 from pyspark_kafka.continuous.run.waits import RowWaits
+from pyspark_kafka.continuous.traces.query_spans import query_spans
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -68,7 +69,18 @@ class QueryRunner:
         limit = plan.write.commitLimit() if isinstance(plan.write, SupportsSourceOffsets) else None
         pace = EpochPace(plan.interval_ms, limit)
         self._context = RunContext(
-            spark, slots, plan, names.id, names.run_id, self._control, self._waits, self._commits, progress, pace
+            spark,
+            slots,
+            plan,
+            names.id,
+            names.run_id,
+            self._control,
+            self._waits,
+            self._commits,
+            progress,
+            pace,
+            # Here, in the span of the caller.
+            query_spans(plan.stream, plan.write, names.id, names.run_id),
         )
         self._ended = threading.Event()
         self._failure: BaseException | None = None
@@ -185,6 +197,8 @@ class QueryRunner:
         finally:
             try:
                 self._plan.stream.stop()
+                if self._context.spans is not None:
+                    self._context.spans.tracer.flush()
             finally:
                 self._tell_end()
 

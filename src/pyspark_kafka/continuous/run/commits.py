@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.interrupt import interrupted_by
+from pyspark_kafka._base.traces.steps import current_span
 from pyspark_kafka.connector import SupportsSourceOffsets, WriterCommitMessage
 from pyspark_kafka.connector.engine.checks import check_instance, check_not_backwards, named
 from pyspark_kafka.continuous.epochs.recovery import recover
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
     from pyspark_kafka.continuous.reports.progress import ProgressLog
     from pyspark_kafka.continuous.run.plan import QueryPlan
+    from pyspark_kafka.continuous.traces.query_spans import QuerySpans
 
 _LOG = logging.getLogger(__name__)
 
@@ -237,9 +239,17 @@ class EpochCommitter:
         commits: of the query.
         on_end: called after each commit, on the thread of the committer.
         give_up: when it is set, outages are not waited out any longer.
+        spans: of the query; None: it has none.
     """
 
-    def __init__(self, commits: EpochCommits, on_end: Callable[[CommitEnded], None], give_up: threading.Event) -> None:
+    def __init__(
+        self,
+        commits: EpochCommits,
+        on_end: Callable[[CommitEnded], None],
+        give_up: threading.Event,
+        spans: QuerySpans | None = None,
+    ) -> None:
+        self._spans = spans
         self._commits, self._on_end, self._give_up = commits, on_end, give_up
         self._asked: queue.SimpleQueue[CommitEpoch | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="continuous-commits", daemon=True)
@@ -264,7 +274,11 @@ class EpochCommitter:
         while (action := self._asked.get()) is not None:
             began = time.monotonic()
             try:
-                end = self._commits.commit_epoch(action)
+                if self._spans is None:
+                    end = self._commits.commit_epoch(action)
+                else:
+                    with self._spans.committing(action.epoch):
+                        end = self._commits.commit_epoch(action)
                 ended = CommitEnded(action, end, took_s=time.monotonic() - began)
             except BaseException as error:  # noqa: BLE001 - the thread of the query raises it
                 ended = CommitEnded(action, None, error)
@@ -282,4 +296,7 @@ class _Steps:
         now = time.monotonic()
         self.durations_ms[name] = round((now - self._since) * 1000)
         self.durations_ms["triggerExecution"] = round((now - self._begun) * 1000)
+        if (span := current_span()) is not None:
+            ended = time.time_ns()
+            span.add_child(name, ended - int((now - self._since) * 1e9), ended, {})
         self._since = now

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.run.commits import EpochCommits
     from pyspark_kafka.continuous.run.plan import QueryPlan
     from pyspark_kafka.continuous.run.waits import RowWaits
+    from pyspark_kafka.continuous.traces.query_spans import QuerySpans
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class RunContext:
         commits: commits epochs.
         progress: of the query.
         pace: its epoch length.
+        spans: its spans; None: it has none.
     """
 
     spark: SparkSession
@@ -69,3 +71,4 @@ class RunContext:
     commits: EpochCommits
     progress: ProgressLog
     pace: EpochPace
+    spans: QuerySpans | None = None

@@ -76,7 +76,13 @@ class RunPlanner:
         stream = self._plan.stream
         stream.prepareForTasks(tasks)
         start = stream.deserializeOffset(self._context.commits.start)
-        return stream.planInputPartitions(start)
+        spans = self._context.spans
+        if spans is None:
+            return stream.planInputPartitions(start)
+        with spans.planning() as span:
+            partitions = stream.planInputPartitions(start)
+            span.set_attributes({"pyspark_kafka.lanes": len(partitions)})
+            return partitions
 
     def prepare_lanes(self, partitions: Sequence[InputPartition]) -> float | None:
         """Prepare a sink that keeps the positions of the source, and return its idle seconds before an epoch ends.
@@ -122,4 +128,5 @@ class RunPlanner:
             epoch_s=context.pace.lanes_ms / 1000,
             lost_s=plan.lost_s,
             state=self._state,
+            trace_parent="" if context.spans is None else context.spans.parent,
         )

@@ -67,7 +67,7 @@ class QueryRun:
         self._log = RunLog(context.query_id, self._set_status)
         self._events: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
         self._machine: RunMachine | None = None
-        self._committer = EpochCommitter(context.commits, self._events.put, context.control.give_up)
+        self._committer = EpochCommitter(context.commits, self._events.put, context.control.give_up, context.spans)
 
     @property
     def epoch(self) -> int:

@@ -8,15 +8,17 @@ import time
 import traceback
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from pyspark_kafka._base.traces.roles import tracer_of
 from pyspark_kafka.continuous.channel.task_side import DriverConnection
 from pyspark_kafka.continuous.epochs.messages import MAX_TEXT, Failed
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.errors import ConnectorError, ContinuousQueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark_kafka.connector import ContinuousPartitionReaderFactory, InputPartition, StreamingDataWriterFactory
     from pyspark_kafka.continuous.state.versions import StatePlan
@@ -46,6 +48,7 @@ class TaskPlan:
         epoch_s: the epoch length.
         lost_s: after how many seconds of silence the driver is lost.
         state: the first versions of the functions' states; None without state.
+        trace_parent: the span that runs the query, if it has spans; empty: each epoch begins a trace.
     """
 
     address: tuple[str, int]
@@ -60,6 +63,7 @@ class TaskPlan:
     epoch_s: float
     lost_s: float
     state: StatePlan | None = None
+    trace_parent: str = ""
 
     def __repr__(self) -> str:
         # The key is not for logs.
@@ -88,6 +92,13 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
     gc.freeze()
     driver = DriverConnection(plan.address, plan.key, task, len(plan.lanes[task]), plan.lost_s)
     writers = plan.writers.of_query(plan.query_id)
+    tracer = tracer_of(plan.readers, writers)
+    build_lane: Callable[..., Lane] = Lane
+    if tracer is not None:
+        # Few queries have spans.
+        from pyspark_kafka.continuous.task.traced_lane import TracedLane  # noqa: PLC0415 - see above
+
+        build_lane = partial(TracedLane, tracer, plan.trace_parent, plan.run_id)
 
     def run_lane(number: int, partition: InputPartition) -> None:
         lane = None
@@ -101,7 +112,7 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
                     state = resources.enter_context(closing(LaneState(plan.state, number, attempt)))
                     stages = stages.holding(state)
                 reader = plan.readers.createReader(partition)
-                lane = Lane(
+                lane = build_lane(
                     number,
                     reader,
                     stages,
@@ -140,6 +151,8 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
                 raise _stuck(number)
     finally:
         driver.close()
+        if tracer is not None:
+            tracer.flush()
 
 
 def _stuck(number: int) -> ContinuousQueryError:

@@ -36,7 +36,7 @@ def runner_of(calls: list[Any], on_end: Callable[[QueryRunner, Any], None], fail
     nothing: Any = None
     given = {"stream": Stream(calls), "write": nothing, "stages": Stages(()), "interval_ms": 100}
     plan: Any = type("Plan", (), given)()
-    names: Any = type("Names", (), {"id": "id-of-the-query"})()
+    names: Any = type("Names", (), {"id": "id-of-the-query", "run_id": "id-of-the-start"})()
     runner = QueryRunner(nothing, plan, nothing, nothing, names, nothing, lambda error: on_end(runner, error))
 
     def run() -> None:

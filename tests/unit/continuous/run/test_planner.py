@@ -38,7 +38,7 @@ def planner_of(
             stream=nothing, write=nothing, stages=None, tasks=tasks, available_now=available_now, host="", lost_s=20.0,
             schema=schema,
         ),
-        control=control, query_id="the query", run_id="the start",
+        control=control, query_id="the query", run_id="the start", spans=None,
         commits=SimpleNamespace(states=nothing), pace=EpochPace(100),
         slots=SimpleNamespace(count=lambda: slots, are_exact=are_exact),
     )  # fmt: skip

@@ -49,7 +49,7 @@ def run_of_two_lanes(commit: Any = None, pace: EpochPace | None = None) -> tuple
     progress = SimpleNamespace(begin=lambda _: None, rest=lambda _: None, set_interval=lambda *_: None)
     context: Any = SimpleNamespace(
         plan=None, control=QueryControl(), waits=RowWaits(lambda *_: True), query_id="the query", commits=commits,
-        progress=progress, pace=EpochPace(100) if pace is None else pace,
+        progress=progress, pace=EpochPace(100) if pace is None else pace, spans=None,
     )  # fmt: skip
     run = QueryRun(context, 4)
     run._machine = machine = RunMachine(EpochCoordinator(2, 4, 100), {0: [0], 1: [1]}, 0.0)
@@ -239,7 +239,7 @@ def wait_without_partitions(*ends: Any) -> None:
     plan = SimpleNamespace(stream=Empty(*ends), tasks=1, available_now=False)
     context: Any = SimpleNamespace(
         plan=plan, control=control, waits=waits, query_id="the query", commits=SimpleNamespace(start="3"),
-        progress=None, slots=SimpleNamespace(count=lambda: 1, are_exact=True),
+        progress=None, slots=SimpleNamespace(count=lambda: 1, are_exact=True), spans=None,
     )  # fmt: skip
     with ThreadPoolExecutor() as pool:
         running = pool.submit(QueryRun(context, 0).run)

@@ -19,10 +19,12 @@ from pyspark_kafka._client.options.catalogue.registry import REGISTRY_OPTIONS
 from pyspark_kafka._client.options.catalogue.security_tokens import TOKEN_PROPERTIES
 from pyspark_kafka._client.options.catalogue.security_used import SECURITY_PROPERTIES
 from pyspark_kafka._client.options.catalogue.spark import SPARK_OPTIONS
+from pyspark_kafka._client.options.catalogue.traces import TRACE_OPTIONS
 
 OPTIONS = OptionTable(
     (
         *SPARK_OPTIONS,
+        *TRACE_OPTIONS,
         *FORMAT_OPTIONS,
         *REGISTRY_OPTIONS,
         *USED_PROPERTIES,

@@ -12,6 +12,7 @@ from pyspark_kafka._client.options.catalogue.parsed import parse_all
 from pyspark_kafka._client.options.resolve.connection import resolve_connection
 from pyspark_kafka._client.options.resolve.formats import resolve_typed_read
 from pyspark_kafka._client.options.resolve.range_edges import EdgeOption, check_batch, check_names, resolve_edge
+from pyspark_kafka._client.options.resolve.traces import resolve_traces
 from pyspark_kafka._client.options.values.read import (
     BatchReadOptions,
     FetchOptions,
@@ -151,6 +152,7 @@ def _resolve_parts(options: Parsed, problems: Problems, edges: tuple[EdgeOption,
         "subscription": subscription or Subscription("subscribe"),
         "fetch": FetchOptions(**fetch),
         "typed": resolve_typed_read(options, problems, subscription),
+        "trace": resolve_traces(options, problems),
     }
 
 

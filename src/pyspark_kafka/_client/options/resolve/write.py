@@ -10,6 +10,7 @@ from pyspark_kafka._client.options.catalogue.option import Scope
 from pyspark_kafka._client.options.catalogue.parsed import Parsed, Problems, parse_all
 from pyspark_kafka._client.options.resolve.connection import resolve_connection
 from pyspark_kafka._client.options.resolve.formats import resolve_typed_write
+from pyspark_kafka._client.options.resolve.traces import resolve_traces
 from pyspark_kafka._client.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
 
 _MIN_BUFFER = 1 << 20
@@ -35,6 +36,7 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
     producer = _resolve_producer(options, problems)
     exactly_once = _resolve_exactly_once(options, problems, streaming=streaming)
     typed = resolve_typed_write(options, problems)
+    trace = resolve_traces(options, problems)
     problems.raise_all()
     fields = options.fields("write")
     patience_ms = producer.delivery_timeout_ms
@@ -46,6 +48,7 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
         exactly_once=exactly_once,
         patient_delivery_timeout_ms=patience_ms,
         typed=typed,
+        trace=trace,
         **fields,
     )
     resolved = _with_room_for_batches(problems, resolved)

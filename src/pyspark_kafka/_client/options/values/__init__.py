@@ -28,6 +28,7 @@ from pyspark_kafka._client.options.values.read import (
     Subscription,
 )
 from pyspark_kafka._client.options.values.tls import TlsOptions
+from pyspark_kafka._client.options.values.traces import TraceOptions
 from pyspark_kafka._client.options.values.write import ExactlyOnceOptions, ProducerOptions, WriteOptions
 
 # The first part of a field's name, and the class that has the field. `read` is both kinds of read.
@@ -46,6 +47,7 @@ VALUE_CLASSES: dict[str, type] = {
     "registry": RegistryOptions,
     "typed_read": TypedReadOptions,
     "typed_write": TypedWriteOptions,
+    "trace": TraceOptions,
 }
 
 

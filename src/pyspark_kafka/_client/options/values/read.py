@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._client.options.values.connection import ConnectionOptions
     from pyspark_kafka._client.options.values.formats import TypedReadOptions
+    from pyspark_kafka._client.options.values.traces import TraceOptions
 
 SubscriptionKind: TypeAlias = Literal["subscribe", "assign", "subscribePattern"]
 
@@ -63,6 +64,12 @@ class Subscription:
     topic_partitions: tuple[TopicPartition, ...] = ()
     pattern: str | None = None
 
+    @property
+    def only_topic(self) -> str:
+        """The topic, if the options name a single one; else empty."""
+        topics = {*self.topics, *(each.topic for each in self.topic_partitions)}
+        return topics.pop() if len(topics) == 1 else ""
+
     def describe(self) -> str:
         """Return the text for progress reports: `Subscribe[a, b]`, `Assign[t-0, t-2]`, `SubscribePattern[re]`.
 
@@ -93,6 +100,7 @@ class ReadOptions:
         group_id_prefix: `groupIdPrefix`, which has no effect: there are no consumer groups.
         group_id: `kafka.group.id`, if given.
         typed: what keys and values are; None: bytes.
+        trace: the spans of the read; None: it has none.
         notes: sentences for the user's log, once for each query: options that are accepted and have no effect.
     """
 
@@ -112,6 +120,7 @@ class ReadOptions:
     group_id_prefix: str = "spark-kafka-source"
     group_id: str | None = None
     typed: TypedReadOptions | None = None
+    trace: TraceOptions | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark_kafka._client.options.values.connection import ConnectionOptions
     from pyspark_kafka._client.options.values.formats import TypedWriteOptions
+    from pyspark_kafka._client.options.values.traces import TraceOptions
 
 _KIB = 1 << 10
 _MIB = 1 << 20
@@ -88,6 +89,7 @@ class WriteOptions:
         patient_delivery_timeout_ms: the deadline of a record batch in a stream that has run.
         typed: what keys and values are; None: bytes.
         checkpoint_location: the query's checkpoint, which keeps the schemas that it writes with; None in a batch write.
+        trace: the spans of the write; None: it has none.
         notes: sentences for the user's log, once for each query: options that are accepted and have no effect.
     """
 
@@ -102,4 +104,5 @@ class WriteOptions:
     patient_delivery_timeout_ms: int = 120_000
     typed: TypedWriteOptions | None = None
     checkpoint_location: str | None = None
+    trace: TraceOptions | None = None
     notes: tuple[str, ...] = ()

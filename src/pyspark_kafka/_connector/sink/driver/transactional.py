@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.offsets import KafkaSourceOffset
 from pyspark_kafka._base.threads import side_by_side
+from pyspark_kafka._base.traces.roles import Traced
 from pyspark_kafka._client.client.cluster.pool import borrow_client, learned_servers
 from pyspark_kafka._client.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka._client.client.transactions.group_positions import GroupPosition, GroupPositions
@@ -18,6 +19,7 @@ from pyspark_kafka._client.client.waiting.retry import Backoff, attempts
 from pyspark_kafka._client.client.waiting.stalls import contact_of
 from pyspark_kafka._client.client.wire.error_codes import ErrorCode
 from pyspark_kafka._client.client.wire.missing_rights import widen
+from pyspark_kafka._client.options import option_tracer
 from pyspark_kafka._connector.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka._connector.sink.executor.task_options import options_of_task
 from pyspark_kafka._connector.sink.lane_settings import LaneSettings
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark_kafka._base.model import TopicPartition
+    from pyspark_kafka._base.traces.roles import Tracer
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._client.client.transactions.open_transaction import OpenTransaction
     from pyspark_kafka._client.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
@@ -60,8 +63,17 @@ _ANY_EPOCH = 1
 
 
 @dataclass(frozen=True)
-class KafkaTransactionWriterFactory(LaneSettings, StreamingDataWriterFactory):
+class KafkaTransactionWriterFactory(LaneSettings, StreamingDataWriterFactory, Traced):
     """A builder for the writers of one run's lanes."""
+
+    def open_tracer(self) -> Tracer | None:
+        """Return the tracer of this process; see `Traced`."""
+        return None if self.options.trace is None else option_tracer()
+
+    @property
+    def trace_parent(self) -> str:
+        """The span that runs the query, if an option or a variable names it."""
+        return "" if self.options.trace is None else self.options.trace.parent
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:  # noqa: ARG002 - one a lane and run
         """Build the writer of one lane, for the whole run."""
@@ -70,7 +82,7 @@ class KafkaTransactionWriterFactory(LaneSettings, StreamingDataWriterFactory):
         return KafkaTransactionWriter(self, self.transactions[partition_id])
 
 
-class KafkaTransactionalWrite(SupportsSourceOffsets):
+class KafkaTransactionalWrite(SupportsSourceOffsets, Traced):
     """Exactly once from Kafka to Kafka: each lane commits its records and its positions in transactions of its own.
 
     The positions are in a consumer group that has no members, so that Kafka's own tools show the lag. It is right where
@@ -269,6 +281,15 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
 
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Do nothing: what lanes have committed stays, and the next run continues behind it."""
+
+    def open_tracer(self) -> Tracer | None:
+        """Return the tracer of this process; see `Traced`."""
+        return self._factory.open_tracer()
+
+    @property
+    def trace_parent(self) -> str:
+        """The span that runs the query, if an option or a variable names it."""
+        return self._factory.trace_parent
 
     def _set_group(self, positions: Mapping[TopicPartition, GroupPosition]) -> None:
         """Set positions under the identity of the first lane: a driver that another one has replaced cannot."""

@@ -19,10 +19,11 @@ from pyspark_kafka.records import RecordColumns, encode_rows, group_by_partition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyspark_kafka._client.options import WriteOptions
+    from pyspark_kafka._client.options import TraceOptions, WriteOptions
     from pyspark_kafka._connector.sink.columns import SinkColumns
     from pyspark_kafka._connector.sink.executor.identity_headers import TaskOrigin
     from pyspark_kafka._connector.sink.executor.partition_lookup import TopicPartitions
+    from pyspark_kafka._connector.sink.executor.traces.trace_headers import TraceHeaders
     from pyspark_kafka._connector.sink.executor.typed_rows import TypedRows
 
 # How many bytes of rows are gathered before they are cut into record batches: with many partitions, the batches would
@@ -79,6 +80,11 @@ class RecordBatchEncoder:
         self._headers_at = self._columns.headers
         self._topics = topics
         self._origin = origin
+        self._trace = _trace_headers(options.trace) if options.trace is not None else None
+        # Of the headers that are added to each row.
+        self._added_bytes = 0 if origin is None else origin.bytes_per_row
+        if self._trace is not None:
+            self._added_bytes += self._trace.bytes_per_row
         self._rows_before = 0
         self._partitioners: dict[str, Partitioner] = {}
         self._topic_partitions: dict[str, list[TopicPartition]] = {}
@@ -125,8 +131,8 @@ class RecordBatchEncoder:
             self._references = sum(_count_columns(field.type) for field in batch.schema)
         # Arrow needs longer to weigh few rows than the codec needs to encode them. Buffers may hold more rows.
         self._most_bytes += batch.get_total_buffer_size() * self._references
-        if self._origin is not None:
-            header_bytes = batch.num_rows * self._origin.bytes_per_row
+        if self._added_bytes:
+            header_bytes = batch.num_rows * self._added_bytes
             self._most_bytes += header_bytes
             self._weighed_bytes += header_bytes
         if self._most_bytes < self._gather_limit:
@@ -142,8 +148,8 @@ class RecordBatchEncoder:
             return ()
         rows = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)
         self.drop()
-        if self._origin is not None:
-            rows = self._identified(rows, self._origin)
+        if self._added_bytes:
+            rows = self._with_headers(rows)
         if self._options.topic is not None:
             return self._encode_topic(self._options.topic, rows)
         return chain.from_iterable(starmap(self._encode_topic, self._by_topic(rows)))
@@ -153,11 +159,17 @@ class RecordBatchEncoder:
         self._gathered = []
         self._weighed = self._weighed_bytes = self._most_bytes = 0
 
-    def _identified(self, rows: pa.RecordBatch, origin: TaskOrigin) -> pa.RecordBatch:
+    def _with_headers(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows with a column of all headers behind the others."""
         headers = rows.column(self._headers_at) if self._headers_at >= 0 else None
-        headers = with_identity(headers, origin, self._rows_before, rows.num_rows)
-        self._rows_before += rows.num_rows
+        if self._origin is not None:
+            headers = with_identity(headers, self._origin, self._rows_before, rows.num_rows)
+            self._rows_before += rows.num_rows
+        if self._trace is not None:
+            headers = self._trace.of_rows(headers, rows.num_rows)
+        if headers is None:
+            self._columns = replace(self._columns, headers=-1)
+            return rows
         self._columns = replace(self._columns, headers=rows.num_columns)
         return pa.RecordBatch.from_arrays([*rows.columns, headers], [*rows.schema.names, ""])
 
@@ -240,6 +252,12 @@ def _count_columns(data_type: pa.DataType) -> int:
     if isinstance(data_type, pa.DictionaryType):
         children.append(data_type.value_type)
     return 1 + sum(map(_count_columns, children))
+
+
+def _trace_headers(trace: TraceOptions) -> TraceHeaders:
+    from pyspark_kafka._connector.sink.executor.traces.trace_headers import TraceHeaders  # noqa: PLC0415 - few writes have spans
+
+    return TraceHeaders(keeps=trace.keeps_headers)
 
 
 def _typed_rows(columns: SinkColumns) -> TypedRows:

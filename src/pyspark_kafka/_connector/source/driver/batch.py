@@ -157,5 +157,11 @@ class KafkaBatch(Batch):
         """Return the factory that executors read with."""
         options = self._options
         return KafkaPartitionReaderFactory(
-            options.connection, options.fetch, self._schema, options.fail_on_data_loss, formats=self._formats
+            options.connection,
+            options.fetch,
+            self._schema,
+            options.fail_on_data_loss,
+            formats=self._formats,
+            trace=options.trace,
+            topic=options.subscription.only_topic,
         )

@@ -19,6 +19,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.offsets import KafkaSourceOffset
+from pyspark_kafka._base.traces.roles import Traced
 from pyspark_kafka._client.client.cluster.pool import learned_servers
 from pyspark_kafka._client.client.waiting.retry import Backoff, attempts
 from pyspark_kafka._connector.planning import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka._base.model import TopicPartition
+    from pyspark_kafka._base.traces.roles import Tracer
     from pyspark_kafka._client.options import ConnectionOptions, StreamReadOptions
     from pyspark_kafka._connector.planning import EndedPlan
     from pyspark_kafka._connector.source.driver.assignment import Assignment
@@ -65,7 +67,7 @@ _PAUSE_MS, _MAX_PAUSE_MS = 1_000, 10_000
 _WARN_EVERY_S = 60.0
 
 
-class KafkaContinuousStream(KafkaStream, ContinuousStream):
+class KafkaContinuousStream(KafkaStream, ContinuousStream, Traced):
     """A Kafka subscription that tasks read without an end.
 
     The options are the options of a streaming read; options that make or split micro-batches have no effect, and a log
@@ -216,8 +218,25 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream):
         """Return the factory that executors read with."""
         options = self._options
         return KafkaContinuousPartitionReaderFactory(
-            options.connection, options.fetch, self._schema, options.fail_on_data_loss, formats=self._formats
+            options.connection,
+            options.fetch,
+            self._schema,
+            options.fail_on_data_loss,
+            formats=self._formats,
+            trace=options.trace,
+            topic=options.subscription.only_topic,
         )
+
+    def open_tracer(self) -> Tracer | None:
+        """Return the tracer of this process; see `Traced`."""
+        from pyspark_kafka._client.options import option_tracer  # noqa: PLC0415 - few queries have spans
+
+        return None if self._options.trace is None else option_tracer()
+
+    @property
+    def trace_parent(self) -> str:
+        """The span that runs the query, if an option or a variable names it."""
+        return "" if self._options.trace is None else self._options.trace.parent
 
     def mergeOffsets(self, offsets: Sequence[PartitionOffset]) -> KafkaSourceOffset:
         """Return the positions of all readers as one offset.

@@ -228,6 +228,8 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
             # A later batch reads a recreated topic from its beginning; a task that continued in it would read it twice.
             leaves_recreated=True,
             formats=self._formats,
+            trace=self._options.trace,
+            topic=self._options.subscription.only_topic,
         )
 
     def stop(self) -> None:

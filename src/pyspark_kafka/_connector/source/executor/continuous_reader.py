@@ -8,6 +8,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.model import NO_END, OffsetRange
+from pyspark_kafka._base.traces.link_sample import LinkSample
+from pyspark_kafka._base.traces.roles import SamplesLinks
 from pyspark_kafka._client.client.cluster.pool import borrow_client
 from pyspark_kafka._client.client.fetch.errors import LOSSES, TopicDeletedError, TopicRecreatedError
 from pyspark_kafka._client.client.fetch.fetcher import Fetcher
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._base.model import TopicPartition
     from pyspark_kafka._connector.source.executor.assembler import Assembler
+    from pyspark_kafka._connector.source.executor.header_sampler import HeaderSampler
     from pyspark_kafka._connector.source.read_settings import ReadSettings
     from pyspark_kafka.records import Decoded
 
@@ -34,7 +37,7 @@ _WAIT_MS = 100
 _BATCH_BYTES, _BATCH_ROWS = 4 << 20, 40_000
 
 
-class KafkaContinuousPartitionReader(ContinuousPartitionReader):
+class KafkaContinuousPartitionReader(ContinuousPartitionReader, SamplesLinks):
     """Returns the visible records of topic-partitions from given offsets on, as they arrive, with or without an end.
 
     Records of a partition come in offset order; a batch holds records of one partition; batches of several partitions
@@ -69,8 +72,10 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         starts: Mapping[TopicPartition, int],
         topic_ids: Mapping[str, str],
         ends: Mapping[TopicPartition, int],
+        sampler: HeaderSampler | None = None,
     ) -> None:
         self._settings = settings
+        self._sampler = sampler
         self._endless = not ends
         self._ranges = {tp: OffsetRange(tp, start, ends.get(tp, NO_END)) for tp, start in starts.items()}
         self._topic_ids = topic_ids
@@ -172,6 +177,20 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
             raise RuntimeError("keyGroup() before get()")
         return str(self._current_at[0])
 
+    def span_attributes(self) -> dict[str, str]:
+        """Return what OpenTelemetry calls the source."""
+        topic = {"messaging.destination.name": self._settings.topic} if self._settings.topic else {}
+        named = {"messaging.operation.name": "process", "messaging.operation.type": "process"}
+        return {"messaging.system": "kafka", **named, **topic}
+
+    def take_sample(self) -> LinkSample:
+        """Return what the headers of a few records have said since the last call; empty for a query without spans."""
+        sampler = self._sampler
+        if sampler is None:
+            return LinkSample()
+        sample, sampler.sample = sampler.sample, LinkSample()
+        return sample
+
     def close(self) -> None:
         """Return the connections, and abandon requests in flight. Safe to call again, and from another thread."""
         self._is_closing = True
@@ -205,6 +224,8 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         if found is None:
             return
         topic_partition, fetched = found
+        if self._sampler is not None:
+            self._sampler.look(fetched, self._ranges[topic_partition])
         self._topic_partition = topic_partition
         self._assembler = self._assemblers.assembler(topic_partition)
         self._decoded_to = fetched.start_offset

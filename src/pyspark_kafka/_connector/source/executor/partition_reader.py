@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark_kafka._base.model import IsolationLevel, OffsetRange
     from pyspark_kafka._client.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka._connector.planning.open_ends import OpenEnds
+    from pyspark_kafka._connector.source.executor.header_sampler import HeaderSampler
     from pyspark_kafka._connector.source.read_settings import ReadSettings
 
 
@@ -60,10 +61,12 @@ class KafkaPartitionReader(PartitionReader):
         *offset_ranges: OffsetRange,
         open_ends: OpenEnds | None = None,
         topic_ids: Mapping[str, str] | None = None,
+        sampler: HeaderSampler | None = None,
     ) -> None:
         self._settings = settings
         self._open_ends = open_ends
         self._topic_ids = topic_ids
+        self._sampler = sampler
         self._assemblers = Assemblers(settings.schema, settings.formats)
         self._batches = self._read(offset_ranges)
         self._current: pa.RecordBatch | None = None
@@ -130,6 +133,8 @@ class KafkaPartitionReader(PartitionReader):
                 fetcher.resume(lost.topic_partition, self._resume_or_raise(error, lost))
                 continue
             self._unread = False
+            if self._sampler is not None:
+                self._sampler.look(fetched, ranges[topic_partition])
             assembler, position = self._assemblers.assembler(topic_partition), fetched.start_offset
             columns = assembler.decoded_columns
             for decoded in decode_range(fetched, ranges[topic_partition], columns, self._settings.fetch):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
+from pyspark_kafka._base.traces.task_place import TaskPlace, find_places_with
 from pyspark_kafka._client.client.net.client_id import forget_task, name_requests
 from pyspark_kafka._connector.spark.processes.gc_freeze import freeze_gc
 from pyspark_kafka.errors import printable
@@ -174,6 +175,19 @@ def _task() -> str:
         "TID": context.taskAttemptId(),
     }
     return " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+
+
+def _place() -> TaskPlace | None:
+    """Return the task of this process, for its spans."""
+    context = TaskContext.get()
+    if context is None:
+        return None
+    query_id, run_id = _query_of(context)
+    batch_id = context.getLocalProperty(_BATCH_ID)
+    return TaskPlace(query_id, run_id, batch_id, context.stageId(), context.partitionId(), context.taskAttemptId())
+
+
+find_places_with(_place)
 
 
 def _query_of(context: TaskContext) -> tuple[str | None, str | None]:

@@ -36,6 +36,7 @@ RESOLVED_FIELDS = {
     "read.subscription": "read",
     "read.fetch": "read",
     "read.typed": "read",
+    "read.trace": "read",
     "read.starting": "read",
     "read.notes": "read",
     "batch_read.ending": "read",
@@ -46,6 +47,7 @@ RESOLVED_FIELDS = {
     "write.patient_delivery_timeout_ms": "write",
     "exactly_once.task_timeout_ms": "write",
     "write.typed": "write",
+    "write.trace": "write",
     "write.notes": "write",
     **dict.fromkeys(
         [
@@ -173,6 +175,8 @@ def _example(option: Option) -> str:
 
 
 EXAMPLES = {
+    "traceContext": "continue",
+    "traceParent": f"00-{1:032x}-{2:016x}-01",
     "warnHeadroom": "6h",
     "assign": '{"t":[0]}',
     "startingOffsetsByTimestampStrategy": "latest",
@@ -205,6 +209,7 @@ _REGISTRY = {**_AVRO, "schema.registry.url": "https://registry:8081"}
 _PERMISSIVE = {**_REGISTRY, "mode": "PERMISSIVE"}
 # What an option needs beside it.
 NEEDED: dict[str, dict[str, str]] = {
+    "traceParent": {"traceContext": "link"},
     "kafka.bootstrap.servers": {"kafka.bootstrap.servers": "other:1"},
     "kafka.sasl.mechanism": _SASL,
     "kafka.ssl.truststore.location": {"kafka.security.protocol": "SSL", "kafka.ssl.truststore.type": "PEM"},
