@@ -11,7 +11,7 @@ import site
 from pathlib import Path
 from typing import Any
 
-_EXPORTER = '''
+_EXPORTER = """
 import os
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
@@ -22,7 +22,7 @@ class KeptSpans(SpanExporter):
         with open(os.environ["KEPT_SPANS"], "a") as file:
             file.write(text)
         return SpanExportResult.SUCCESS
-'''
+"""
 
 
 def variables_of_exporter(place: Path) -> dict[str, str]:

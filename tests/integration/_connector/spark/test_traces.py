@@ -153,7 +153,9 @@ def test_query_with_a_parent_has_all_its_spans_below_it(program: str, picture: P
     assert {span.trace_id for span in picture.spans} == {f"{0xABC:032x}"}
     tops = [span for span in picture.spans if span.parent == f"{0xDEF:016x}"]
     names = {span.name.partition(" ")[0] for span in tops}
-    assert names == {"process", "commit", "plan"} if program is CONTINUOUS else {"plan", "poll", "send", "commit"} >= names
+    assert (
+        names == {"process", "commit", "plan"} if program is CONTINUOUS else {"plan", "poll", "send", "commit"} >= names
+    )
     assert {trace for trace, _ in picture.consumed()} == {f"{0xABC:032x}"}
 
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from kit.fakes.clock import Clock
+from kit.spans import KeptTracer
 from kit.waiting import PATIENCE_S
+from pyspark_kafka._base.traces.steps import step
 from pyspark_kafka._typed.codecs.schemas import NamedSchema, RegisteredSchema, SchemaId, UnknownSchemaError
 from pyspark_kafka._typed.codecs.values import Reason
 from pyspark_kafka._typed.registry.cached import CachedRegistry
@@ -275,3 +277,19 @@ def test_questions_of_writers_are_asked_each_time(registry: MemoryRegistry) -> N
         assert cached.find_id("a", LONG) is None
         assert cached.incompatibilities("b", LONG) == []
     assert registry.asked == ["a", "b", "a", "b"]
+
+
+def test_requests_of_a_step_are_its_children_and_what_is_known_is_none(registry: MemoryRegistry) -> None:
+    cached, tracer = CachedRegistry(registry), KeptTracer()
+    with step(tracer, "plan"):
+        for _ in range(2):
+            cached.schema_by_id(1)
+            cached.schema_by_subject("orders-value")
+        with pytest.raises(UnknownSchemaError):
+            cached.schema_by_id(5)
+    found = [(span.name, dict(span.attributes or {})) for span in tracer.spans[:-1]]
+    assert found == [
+        ("look up schema", {"pyspark_kafka.schema_id": "1"}),
+        ("look up schema", {"pyspark_kafka.subject": "orders-value"}),
+        ("look up schema", {"pyspark_kafka.schema_id": "5", "error.type": "UnknownSchemaError"}),
+    ]
