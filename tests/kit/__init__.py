@@ -27,6 +27,8 @@
 | a folder for temporary files of programs that are killed | `fixtures/temporary.py` |
 | no socket that kafka-python left open | `fixtures/kafka_python.py` |
 | living processes by their environment | `processes.py` |
+| spans in memory | `spans.py` |
+| spans of other processes | `span_files.py` |
 | the record of a whole run of the tests | `fixtures/recorded.py` |
 | nothing that an earlier test left open, no handler of SIGTERM, no process after the run | `fixtures/leftovers.py` |
 | the requests and responses of a test, in order | `fixtures/wire.py` |

@@ -10,10 +10,10 @@
     )
 
 Experimental: `window`, `session_window` and `dropDuplicatesWithinWatermark` may change or be removed before 1.0.
-Rooms: `epochs` (when epochs end, what the checkpoint holds), `channel` (between driver and tasks), `state` (values and
-timers by key), `steps` (windows and other steps with state), `task` (what runs on executors), `placement` (Spark's job
-and slots), `reports` (progress, events, the log), `run` (one run of a query), `query` (the builder, the handle, the
-thread of the query).
+Rooms: `epochs` (when epochs end, what the checkpoint holds), `traces` (spans), `channel` (between driver and tasks),
+`state` (values and timers by key), `steps` (windows and other steps with state), `task` (what runs on executors),
+`placement` (Spark's job and slots), `reports` (progress, events, the log), `run` (one run of a query), `query` (the
+builder, the handle, the thread of the query).
 Invariant: what was not committed is read again; an epoch is committed once by a sink whose commit is idempotent.
 """
 

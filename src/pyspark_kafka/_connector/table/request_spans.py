@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def step_with_requests(tracer: Tracer, name: str, *, parent: str = "", trace_id: int = 0) -> Iterator[Span]:
     """Record the block as a span, and each request that its thread sends as a child; see `Tracer.start`.
 
-    Requests of other threads, such as those that only set connections up, are left out.
+    Requests of other threads, which only set connections up, are left out.
     """
     attributes = {"messaging.system": "kafka"}
     with step(tracer, name, parent=parent, trace_id=trace_id, attributes=attributes) as span:

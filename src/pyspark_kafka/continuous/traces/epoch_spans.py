@@ -91,7 +91,7 @@ class EpochSpans:
 
     Args:
         tracer: of the process.
-        reader: of the lane; one that samples links gives them to the spans, and their names.
+        reader: of the lane; one that samples links says them, and the names of spans.
         parent: the span that runs the query; empty: each epoch begins a trace.
         run_id: of this start of the query.
         lane: its number.

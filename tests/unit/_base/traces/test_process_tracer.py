@@ -35,6 +35,6 @@ def test_tracer_without_the_package_is_an_error(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(MissingDependencyError) as caught:
         process_tracer(lambda _: None)
     assert said(caught.value).startswith(
-        "[MISSING_DEPENDENCY] Spans (option 'traceContext') need the Python package 'opentelemetry-api', which cannot be "
-        "imported. Nothing was read or written. Hint: Install it on the driver and on all executors: "
+        "[MISSING_DEPENDENCY] Spans (option 'traceContext') need the Python package 'opentelemetry-api', which cannot "
+        "be imported. Nothing was read or written. Hint: Install it on the driver and on all executors: "
     )

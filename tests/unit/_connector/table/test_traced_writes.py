@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from kit.pickled import copied
 from kit.spans import KeptTracer, links_of
 from pyspark_kafka._base.traces.steps import inside
 from pyspark_kafka._base.traces.trace_parent import TraceParent
@@ -66,7 +66,7 @@ def test_write_has_spans_only_with_the_option(tracer: KeptTracer) -> None:
     batch = traced.toBatch()
     assert type(batch) is TracedBatchWrite
     plan = tracer.span("plan write target")
-    factory = pickle.loads(pickle.dumps(batch.createBatchWriterFactory(PhysicalWriteInfo())))
+    factory = copied(batch.createBatchWriterFactory(PhysicalWriteInfo()))
     assert isinstance(factory, TracedWriterFactory)
     assert f"{plan.context.span_id:016x}" in factory.trace.parent
     assert not batch.useCommitCoordinator()

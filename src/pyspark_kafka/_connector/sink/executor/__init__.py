@@ -5,7 +5,7 @@
 - `data_writer` sends with the task's producer (`task_producer`, at least once), `outbox` leaves batches for the driver
   (`exactlyOnceCommit=driver`), `task_transaction_writer` sends them in a transaction of the task
   (`exactlyOnceCommit=tasks`), `transaction_writer` in transactions of a lane, with positions. `task_options` are the
-  options of one task.
+  options of one task. `traces/` has the spans of tasks, and the header that names them.
 
 Entry points: `data_writer.KafkaDataWriter`, `outbox.KafkaOutboxWriter`,
 `task_transaction_writer.KafkaTaskTransactionWriter`.

@@ -1,4 +1,4 @@
-"""Looks at the headers of a few fetched records, whichever columns the query reads."""
+"""Looks at the headers of a few fetched records, for any columns of the query."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def start_read(tracer: Tracer, topic: str, *, parent: str, plan: str) -> Span:
     """Start the span of a task that reads.
 
-    The tasks of a micro-batch begin its trace, unless the query has a parent. Those of a batch read belong to its plan.
+    The tasks of a micro-batch begin its trace, unless the query has a parent. Tasks of a batch read belong to its plan.
 
     Args:
         tracer: of the process.

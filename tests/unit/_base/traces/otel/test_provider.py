@@ -50,7 +50,7 @@ def test_exporters_are_named_by_the_variables(variables: dict[str, str], expecte
 def exporters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have exporters of this module, in a process without a provider."""
     MADE.clear()
-    monkeypatch.setattr(api, "get_tracer_provider", lambda: api.ProxyTracerProvider())
+    monkeypatch.setattr(api, "get_tracer_provider", api.ProxyTracerProvider)
     known = {"keeping": "KeepingExporter", "refusing": "RefusingExporter", "otlp_proto_http": "KeepingExporter"}
     found = [EntryPoint(name, f"{__name__}:{value}", of_process._GROUP) for name, value in known.items()]
     monkeypatch.setattr(of_process, "entry_points", lambda group: found if group == of_process._GROUP else [])

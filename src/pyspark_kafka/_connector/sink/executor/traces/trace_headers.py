@@ -1,4 +1,4 @@
-"""Gives rows the header `traceparent` of the span that writes them."""
+"""Adds the header `traceparent` of the span that writes rows to their headers."""
 
 from __future__ import annotations
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from kit.pickled import copied
 from kit.spans import KeptTracer
 from pyspark_kafka._base.traces import task_place
 from pyspark_kafka._base.traces.batch_ids import batch_trace_id
@@ -44,6 +44,7 @@ class NotedWriter(DataWriter):
             raise ValueError("secret-value")
 
     def write(self, batch: pa.RecordBatch) -> None:
+        del batch
         self._note("write")
 
     def commit(self) -> WriterCommitMessage:
@@ -86,7 +87,7 @@ def test_task_that_writes_has_a_span_and_tells_it_with_its_message(
     tracer: KeptTracer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(task_place, "_find", lambda: TaskPlace("query", "run", "3", 1, 2, 9))
-    made: TracedWriterFactory = pickle.loads(pickle.dumps(factory().of_query("query").for_tasks()))
+    made: TracedWriterFactory = copied(factory().of_query("query").for_tasks())
     assert made.factory.query_id == "query"
     writer: Any = made.createWriter(0, 1, 3)
     writer.write(ROWS)
