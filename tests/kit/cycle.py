@@ -61,12 +61,14 @@ class Shape:
         records: a partition and turn.
         record_batches: that they come in, a partition and turn.
         sides: `both`, `reader` or `writer`; the other one is not there.
+        traces: the option `traceContext`; the records of the source have a `traceparent` unless it is empty.
     """
 
     partitions: int = 2
     records: int = 10
     record_batches: int = 1
     sides: str = "both"
+    traces: str = ""
 
     def __str__(self) -> str:
         """Return the shape in words."""
@@ -102,7 +104,7 @@ class Turn:
 
 def count_turn(shape: Shape, *, turns: int = _TURNS) -> Turn:
     """Return the turn of several with the fewest Python calls: the one in which no timer was due."""
-    with _cycle(shape) as cycle, without_collections():
+    with opened_cycle(shape) as cycle, without_collections():
         for _ in range(_WARM_TURNS):
             cycle.turn()
         cycle.send_all()
@@ -115,7 +117,7 @@ def count_turn(shape: Shape, *, turns: int = _TURNS) -> Turn:
     return found
 
 
-class _Cycle:
+class Cycle:
     """Reader, writer and broker of one shape."""
 
     def __init__(self, shape: Shape, cluster: TcpCluster, answers: _Answers, resources: ExitStack) -> None:
@@ -127,8 +129,9 @@ class _Cycle:
         cluster.script(FetchRequest, self._fetch)
         cluster.script(ProduceRequest, self._produce)
         kafka = {"kafka.bootstrap.servers": ",".join(f"{host}:{port}" for host, port in cluster.bootstrap_servers)}
+        kafka |= {"traceContext": shape.traces} if shape.traces else {}
         resources.callback(close_clients)
-        self._reader = self._open_reader(kafka, resources) if shape.sides != "writer" else None
+        self.reader = self._open_reader(kafka, resources) if shape.sides != "writer" else None
         self._writer: KafkaDataWriter | None = None
         if shape.sides != "reader":
             options = parse_write_options(kafka | {"topic": TARGET}, streaming=True)
@@ -171,7 +174,7 @@ class _Cycle:
                 if batch is not None and self._writer is not None:
                     self._writer.write(batch)
                 # As the lane of a query does.
-                if self._writer is not None and not (self._reader is not None and self._reader.hasMore()):
+                if self._writer is not None and not (self.reader is not None and self.reader.hasMore()):
                     self._writer.flushNow()
             left -= 0 if batch is None else batch.num_rows
             self._answers.end_step()
@@ -182,10 +185,10 @@ class _Cycle:
             self._writer.commit()
 
     def _next(self) -> pa.RecordBatch | None:
-        if self._reader is None:
+        if self.reader is None:
             self._given.append(self._given.pop(0))
             return self._given[-1]
-        return self._reader.get().select(["key", "value", "partition"]) if self._reader.next() else None
+        return self.reader.get().select(["key", "value", "partition"]) if self.reader.next() else None
 
     def counted_turn(self) -> Turn:
         """Take a turn, and return what it took."""
@@ -302,11 +305,11 @@ class CallCount:
 
 
 @contextmanager
-def _cycle(shape: Shape) -> Iterator[_Cycle]:
+def opened_cycle(shape: Shape) -> Iterator[Cycle]:
     """Start broker, reader and writer."""
     answers = _Answers()
     with TcpCluster(greet=answers.greet) as cluster, answers.of_all_connections(), ExitStack() as resources:
-        yield _Cycle(shape, cluster, answers, resources)
+        yield Cycle(shape, cluster, answers, resources)
 
 
 def _rows(number: int, count: int) -> pa.RecordBatch:
@@ -328,11 +331,12 @@ def _allocations(pool: pa.MemoryPool) -> tuple[int, int]:
 def record_batches(shape: Shape) -> list[bytes]:
     """Return the record batches of one partition and turn."""
     share, left = divmod(shape.records, shape.record_batches)
+    headers = [("traceparent", f"00-{7:032x}-{8:016x}-01".encode())] if shape.traces else []
     found = []
     for number in range(shape.record_batches):
         builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 24)
         for _ in range(share + (number < left)):
-            builder.append(timestamp=1_700_000_000_000, key=b"key", value=_VALUE)
+            builder.append(timestamp=1_700_000_000_000, key=b"key", value=_VALUE, headers=headers)
         builder.close()
         found.append(bytes(builder.buffer()))
     return found

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.records.batch_split import split_batch
     from pyspark_kafka.records.decoding import DEFAULT_TARGET_BYTES, DEFAULT_TARGET_ROWS, Decoded, decode, iter_decode
     from pyspark_kafka.records.encoding import (
+        PreparedHeaders,
         RecordColumns,
         encode,
         encode_rows,
@@ -45,6 +46,7 @@ __all__ = [
     "Decoded",
     "Jump",
     "Placement",
+    "PreparedHeaders",
     "RecordColumns",
     "ScannedHeaders",
     "codec_info",
@@ -68,6 +70,7 @@ _NAMES = {
     "batch_header": ("Jump", "ScannedHeaders", "scan"),
     "decoding": ("DEFAULT_TARGET_BYTES", "DEFAULT_TARGET_ROWS", "Decoded", "decode", "iter_decode"),
     "encoding": (
+        "PreparedHeaders",
         "RecordColumns",
         "encode",
         "encode_rows",

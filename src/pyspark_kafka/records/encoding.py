@@ -41,6 +41,35 @@ _COVERED = struct.Struct(">hiqqqhii")
 _MAX_SECONDS = (2**63 - 1) // 1000
 
 
+class PreparedHeaders:
+    """Headers that many batches of rows have, made ready once. Immutable; any number of `RecordColumns` may use it.
+
+    Runs on: executor.
+
+    Args:
+        headers: array of list<struct<key, value>>, not empty, without null lists; each row has as many bytes of headers
+            as any other.
+
+    Attributes:
+        num_rows: how many rows can have them.
+        columns: of the kernel: rows, keys, values.
+        data_bytes: of one row's headers.
+        max_bytes: an upper bound of the encoded size of one row's headers.
+
+    Raises:
+        SchemaError, RecordError: as `RecordColumns`.
+    """
+
+    __slots__ = ("columns", "data_bytes", "max_bytes", "num_rows")
+
+    def __init__(self, headers: pa.Array[Any]) -> None:
+        rows, keys, values, count, size = list_column(headers)
+        self.num_rows = len(headers)
+        self.columns = rows, keys, values
+        self.data_bytes = size // self.num_rows
+        self.max_bytes = (size + count * _HEADER_OVERHEAD) // self.num_rows
+
+
 class RecordColumns:
     """Columns of records made ready for encoding: buffers of `key`, `value`, `headers` and `timestamp`.
 
@@ -56,6 +85,7 @@ class RecordColumns:
         timestamps: int64 milliseconds or an Arrow timestamp; a null takes the constant.
         timestamp_ms: the timestamp of all rows when there is no column; the current time when None.
         num_rows: how many rows there are, for when no column says it.
+        prepared: headers of all rows, for when there is no array of them; for at least as many rows.
 
     Attributes:
         num_rows: how many rows there are.
@@ -76,6 +106,7 @@ class RecordColumns:
         timestamps: pa.Array[Any] | None = None,
         timestamp_ms: int | None = None,
         num_rows: int | None = None,
+        prepared: PreparedHeaders | None = None,
     ) -> None:
         kernel = _variant.kernel.writing
         lengths = {len(array) for array in (key, value, headers, timestamps) if array is not None}
@@ -92,6 +123,13 @@ class RecordColumns:
             self._encoder.set_headers(rows, header_keys, header_values)
             self.data_bytes += header_bytes
             self.max_bytes += header_bytes + count * _HEADER_OVERHEAD
+        if prepared is not None:
+            # The kernel looks at as many rows as it encodes, and does not compare lengths.
+            if prepared.num_rows < self.num_rows:
+                raise ValueError(f"headers of {prepared.num_rows} rows are too few for {self.num_rows} rows")
+            self._encoder.set_headers(*prepared.columns)
+            self.data_bytes += self.num_rows * prepared.data_bytes
+            self.max_bytes += self.num_rows * prepared.max_bytes
         constant = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
         self._encoder.set_constant_time(constant)
         if timestamps is not None:

@@ -85,6 +85,8 @@ class RecordBatchEncoder:
         self._added_bytes = 0 if origin is None else origin.bytes_per_row
         if self._trace is not None:
             self._added_bytes += self._trace.bytes_per_row
+        # Rows without headers of their own get prepared ones, unless each row has others.
+        self._adds_headers = origin is not None or (self._trace is not None and self._headers_at >= 0)
         self._rows_before = 0
         self._partitioners: dict[str, Partitioner] = {}
         self._topic_partitions: dict[str, list[TopicPartition]] = {}
@@ -148,7 +150,7 @@ class RecordBatchEncoder:
             return ()
         rows = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)
         self.drop()
-        if self._added_bytes:
+        if self._adds_headers:
             rows = self._with_headers(rows)
         if self._options.topic is not None:
             return self._encode_topic(self._options.topic, rows)
@@ -167,9 +169,6 @@ class RecordBatchEncoder:
             self._rows_before += rows.num_rows
         if self._trace is not None:
             headers = self._trace.of_rows(headers, rows.num_rows)
-        if headers is None:
-            self._columns = replace(self._columns, headers=-1)
-            return rows
         self._columns = replace(self._columns, headers=rows.num_columns)
         return pa.RecordBatch.from_arrays([*rows.columns, headers], [*rows.schema.names, ""])
 
@@ -198,7 +197,10 @@ class RecordBatchEncoder:
         count = partitioner.partition_count
         try:
             headers = rows.column(places.headers) if places.headers >= 0 else None
-            encodable = RecordColumns(keys, rows.column(places.value), headers=headers)
+            prepared = None
+            if headers is None and self._trace is not None:
+                prepared = self._trace.prepared(rows.num_rows)
+            encodable = RecordColumns(keys, rows.column(places.value), headers=headers, prepared=prepared)
             partitions = partitioner.partitions(rows.num_rows, encodable.data_bytes, keys, chosen)
             first, last = bounds_of_chosen if partitions is chosen else extremes(partitions)
             indices: memoryview | None = None

@@ -11,11 +11,14 @@ from pyspark_kafka._base.traces.link_sample import RECORDS_AT_A_TIME, LinkSample
 from pyspark_kafka._base.traces.steps import current_span
 from pyspark_kafka._base.traces.trace_parent import NAME, STATE_NAME
 from pyspark_kafka._connector.sink.executor.header_columns import append_constant_headers
+from pyspark_kafka.records import PreparedHeaders
 
 if TYPE_CHECKING:
     from pyspark_kafka._base.traces.roles import Span
 
 _BYTES_PER_ROW = 55 + len(NAME) + 12
+# Most pieces of rows in a lane are smaller.
+_MIN_PREPARED = 256
 
 
 class TraceHeaders:
@@ -36,6 +39,21 @@ class TraceHeaders:
         self._keeps = keeps
         self._sample = LinkSample()
         self._span: Span | None = None
+        # The headers of rows that have none of their own, of this text.
+        self._text = ""
+        self._prepared: PreparedHeaders | None = None
+
+    def prepared(self, rows: int) -> PreparedHeaders | None:
+        """Return the headers of rows that have none of their own; None if there is no span."""
+        span = current_span()
+        if span is None or not (text := span.traceparent):
+            return None
+        prepared = self._prepared
+        if prepared is None or text != self._text or prepared.num_rows < rows:
+            # Batches of all sizes share few of them.
+            made = with_trace_parent(None, 1 << (max(rows, _MIN_PREPARED) - 1).bit_length(), text.encode(), keeps=False)
+            self._text, self._prepared = text, (prepared := PreparedHeaders(made))
+        return prepared
 
     def of_rows(self, headers: pa.Array[Any] | None, rows: int) -> pa.Array[Any] | None:
         """Return the headers of rows, with a `traceparent` in each; as they are, if there is no span.
