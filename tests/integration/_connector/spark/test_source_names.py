@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.programs.cli import invoke
+from kit.waiting import PATIENCE_S
 from pyspark_kafka.checkpoint import CheckpointFiles, OffsetSeqLog
 
 _SETTINGS = {
@@ -50,7 +51,7 @@ class Query:
             first = first.union(other)
         writer = first.writeStream.format("parquet").option("path", str(self._place / "rows"))
         query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(PATIENCE_S)
 
     def rows(self) -> list[tuple[str, int]]:
         found = self._spark.read.schema("topic string, offset long").parquet(str(self._place / "rows")).collect()
