@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kit.cycle import Shape, count_turn
+from kit.spans import KeptTracer
+from pyspark_kafka._base.traces.steps import inside
 from pyspark_kafka.records import codec_info
 
 # Python calls, sends, receives, Produce requests, allocations of Arrow. A change that costs less puts its lower numbers
@@ -57,3 +59,14 @@ def test_turn_costs_no_more_calls_than_before(shape: Shape) -> None:
     assert (turn.sends, turn.receives, turn.requests.get("ProduceRequest", 0)) == (sends, receives, writes)
     assert turn.requests.get("FetchRequest", 0) == (shape.sides != "writer")
     assert turn.arrow_allocations <= allocations * _ROOM
+
+
+@pytest.mark.parametrize("partitions", [2, 20])
+def test_turn_with_spans_costs_at_most_three_percent_more_calls(partitions: int) -> None:
+    if not codec_info().compiled:
+        pytest.skip("the calls inside of an uncompiled codec would count")
+    without = count_turn(Shape(partitions, traces="off"), turns=3)
+    with inside(KeptTracer().start("process")):
+        found = count_turn(Shape(partitions, traces="link"), turns=3)
+    assert found.python_calls <= 1.03 * without.python_calls, found.by_module.most_common(12)
+    assert found.arrow_allocations <= without.arrow_allocations

@@ -14,7 +14,15 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 
 from kit.record_batches import batch, record, rows, whole
 from pyspark_kafka.errors import RecordError, SchemaError
-from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, decode, encode, encode_rows, patch_header
+from pyspark_kafka.records import (
+    HEADERS_TYPE,
+    PreparedHeaders,
+    RecordColumns,
+    decode,
+    encode,
+    encode_rows,
+    patch_header,
+)
 
 
 def read_by_kafka_python(data: bytes) -> list[tuple[int, int, bytes | None, bytes | None, list[Any]]]:
@@ -290,3 +298,26 @@ def test_a_timestamp_that_overflows_milliseconds_names_the_row(times: Any) -> No
 def test_a_timestamp_column_of_another_type_is_refused() -> None:
     with pytest.raises(SchemaError, match=r"COLUMN_TYPE.*'timestamp' has type string.* Hint: Cast column 'timestamp'"):
         RecordColumns(None, None, timestamps=pa.array(["2026-01-01"]))
+
+
+def test_prepared_headers_are_encoded_as_an_array_of_them() -> None:
+    keys, values = pa.array([b"k", None, b""]), pa.array([b"a", b"bc", None])
+    headers = pa.array([[("h", b"1"), ("i", None)]] * 8, HEADERS_TYPE)
+    prepared = PreparedHeaders(headers)
+    of_three = pa.array(headers.to_pylist()[:3], HEADERS_TYPE)
+    expected = RecordColumns(keys, values, headers=of_three, timestamp_ms=5)
+    for _ in range(2):
+        found = RecordColumns(keys, values, prepared=prepared, timestamp_ms=5)
+        assert (found.data_bytes, found.max_bytes) == (expected.data_bytes, expected.max_bytes)
+        assert encode_rows(found, None, 0, 3) == encode_rows(expected, None, 0, 3)
+    few = PreparedHeaders(headers.slice(0, 2))
+    with pytest.raises(ValueError, match="headers of 2 rows are too few for 3 rows"):
+        RecordColumns(keys, values, prepared=few)
+
+
+def test_null_key_outside_of_a_slice_is_no_error() -> None:
+    column = pa.array(
+        [[(None, b"1")], [("h", b"2")]], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    )
+    encoded = encode(rows([b"k"], [b"v"], column.slice(1, 1)))
+    assert [headers for *_, headers in read_by_kafka_python(encoded)] == [[("h", b"2")]]

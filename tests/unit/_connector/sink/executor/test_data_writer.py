@@ -12,10 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kit.spans import KeptTracer
 from kit.texts import said
 from pyspark_kafka._base.model import TopicPartition
+from pyspark_kafka._base.traces.steps import inside
 from pyspark_kafka._client.client.produce.pool import ProducerSettings
-from pyspark_kafka._client.options import ConnectionOptions, ProducerOptions, WriteOptions
+from pyspark_kafka._client.options import ConnectionOptions, ProducerOptions, TraceOptions, WriteOptions
 from pyspark_kafka._connector.sink.columns import SinkColumns
 from pyspark_kafka._connector.sink.commit_message import KafkaCommitMessage
 from pyspark_kafka._connector.sink.driver.at_least_once import KafkaBatchWrite, KafkaStreamingWrite
@@ -418,3 +420,33 @@ def test_jobs_make_writers_from_plain_data_and_have_nothing_to_commit(producer: 
     stream.commit(0, [])
     stream.abort(0, [None])
     assert len(producer.sent) == 2
+
+
+@pytest.mark.parametrize("of_rows", [True, False])
+def test_records_name_the_span_that_writes_them_behind_their_own_headers(of_rows: bool, producer: FakeProducer) -> None:
+    producer.counts["t"] = 1
+    tracer = KeptTracer()
+    options = replace(write_options(), trace=TraceOptions("link"))
+    own = [[("h", b"1")], [("traceparent", b"of a producer")]]
+    headers = pa.array(own, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
+    named = []
+    writer = KafkaDataWriter(options, SinkColumns(value=0, headers=1 if of_rows else -1), TaskOrigin("q", 3, 1))
+    plain = KafkaDataWriter(options, SinkColumns(value=0, headers=1 if of_rows else -1))
+    for each in (writer, plain):
+        span = tracer.start("send")
+        with inside(span):
+            each.write(rows_of(value=[b"a", b"b"], headers=headers))
+            each.commit()
+        named.append(span.traceparent)
+    found = [
+        [(h["key"], h["value"]) for h in record["headers"]] for _, records, _ in producer.sent for record in records
+    ]
+    assert [len(headers) for headers in found] == ([6, 5, 2, 1] if of_rows else [5, 5, 1, 1])
+    assert [headers[-1] for headers in found] == [("traceparent", named[number].encode()) for number in (0, 0, 1, 1)]
+
+
+def test_records_of_a_writer_without_a_span_have_no_header(producer: FakeProducer) -> None:
+    writer = KafkaDataWriter(replace(write_options(), trace=TraceOptions("link")), SinkColumns(value=0))
+    writer.write(rows_of(value=[b"a"]))
+    writer.commit()
+    assert [record["headers"] for _, records, _ in producer.sent for record in records] == [None]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark import TaskContext
 
+from pyspark_kafka._base.traces.task_place import TaskPlace, current_place
 from pyspark_kafka._client.client.net.client_id import current_client_id
 from pyspark_kafka._connector.spark.processes import process_log
 from pyspark_kafka._connector.spark.processes.process_log import StandInHandler, log_as_spark, spark_step, stand_in
@@ -105,6 +106,16 @@ def test_a_task_says_its_query_run_and_batch(capsys: pytest.CaptureFixture[str])
     first, second = capsys.readouterr().err.splitlines()
     assert f"{_NAME}: [queryId=q runId=r batchId=7 stage=3 TID=12] Offsets" in first
     assert f"{_NAME}: [stage=3 TID=12] Offsets" in second
+
+
+def test_spans_of_a_task_say_its_query_run_and_batch() -> None:
+    assert current_place() is None
+    properties = {"sql.streaming.queryId": "q", "spark.jobGroup.id": "r", "streaming.sql.batchId": "7"}
+    TaskContext._setTaskContext(StandInTask.of(properties))
+    assert current_place() == TaskPlace("q", "r", "7", 3, 7, 12)
+    TaskContext._setTaskContext(StandInTask.of({}))
+    with spark_step(query_id="of a lane", run_id="its run"):
+        assert current_place() == TaskPlace("of a lane", "its run", None, 3, 7, 12)
 
 
 def test_a_traceback_follows_its_line(capsys: pytest.CaptureFixture[str]) -> None:
