@@ -50,7 +50,7 @@ def test_tasks_of_a_micro_batch_name_query_and_run_when_they_read_and_write(
     rows = read.option("subscribe", source).option("startingOffsets", "earliest").load().select("key", "value")
     write = rows.writeStream.format("pyspark_kafka").options(**options).option("topic", make_topic())
     query = write.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
-    assert query.awaitTermination(PATIENCE_S)
+    assert query.awaitTermination(int(PATIENCE_S))
     expected = ids(str(query.id), str(query.runId))
     assert clients(proxy, "Fetch") == expected
     assert clients(proxy, "Produce") == expected

@@ -51,7 +51,7 @@ class Query:
             first = first.union(other)
         writer = first.writeStream.format("parquet").option("path", str(self._place / "rows"))
         query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
-        assert query.awaitTermination(PATIENCE_S)
+        assert query.awaitTermination(int(PATIENCE_S))
 
     def rows(self) -> list[tuple[str, int]]:
         found = self._spark.read.schema("topic string, offset long").parquet(str(self._place / "rows")).collect()
