@@ -36,7 +36,7 @@ PUBLIC = (
     "pyspark_kafka.toolkit",
     "pyspark_kafka.version",
 )
-# A logger, a setting of a batch, an archive, metrics and attributes of spans, which pages call `pyspark_kafka.…` as well.
+# A logger, a setting of a batch, an archive, metrics, attributes of spans: pages call them `pyspark_kafka.…` as well.
 NO_MODULES = {"wire", "moved", "zip", "batch_duration", "records_behind", "links"}
 # Pages for contributors name private modules.
 OF_CONTRIBUTORS = {"internals", "decisions", "how-it-works.md"}
