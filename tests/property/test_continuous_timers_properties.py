@@ -64,7 +64,7 @@ class ForgetsTheWatermark(StepTime):
     """A restart begins without a watermark."""
 
     def advance(self, times: pa.Array) -> None:
-        put, self._states.put_all = self._states.put_all, lambda *_: None  # type: ignore[method-assign]
+        put, self._states.put_all = self._states.put_all, lambda *_, **__: None  # type: ignore[method-assign]
         try:
             super().advance(times)
         finally:
@@ -75,7 +75,7 @@ class ForgetsThatItWasIdle(StepTime):
     """A restart begins with the watermark of rows."""
 
     def poll(self, now_s: float) -> None:
-        put, self._states.put_all = self._states.put_all, lambda *_: None  # type: ignore[method-assign]
+        put, self._states.put_all = self._states.put_all, lambda *_, **__: None  # type: ignore[method-assign]
         try:
             super().poll(now_s)
         finally:

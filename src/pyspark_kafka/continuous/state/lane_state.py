@@ -109,6 +109,8 @@ class LaneState:
         self._young: dict[bytes, bytes | None] = {}
         self._old: dict[bytes, bytes | None] = {}
         self._young_bytes = 0
+        # Whether keys had values at the last commit, by prefix, as far as writers know it.
+        self._known: dict[bytes, dict[bytes, bool]] = {}
         self._merges = 0
         self._first_epoch = self._epoch = -1
         # How often changes of the epoch were committed so far, and the heads that it has made.
@@ -206,8 +208,17 @@ class LaneState:
                     found[number] = value
         return self._without_expired(found, history.ttl_ms) if history.ttl_ms else found
 
-    def put_all(self, step: int, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
+    def put_all(
+        self, step: int, keys: Sequence[bytes], values: Sequence[bytes | None], *, had: bool | None = None
+    ) -> None:
         """Set the values of keys; None removes one. If a key comes twice, its last value counts.
+
+        Args:
+            step: the number of the state.
+            keys: the keys.
+            values: their values.
+            had: whether each of the keys has a value now; None if that is not known. Then keys that were not read
+                before are read at the commit, to count them.
 
         Raises:
             StateError: a key or a value is too large.
@@ -215,6 +226,9 @@ class LaneState:
         history = self._history(step)
         stamp = self._now_ms().to_bytes(8, "big") if history.ttl_ms else b""
         changes = self._changes.setdefault(history.prefix, {})
+        if had is not None:
+            # Of a key that has changed since the last commit it says nothing about that.
+            self._known.setdefault(history.prefix, {}).update((each, had) for each in keys if each not in changes)
         for each, value in zip(keys, values, strict=True):
             size = _PREFIX.size + len(each) + _ENTRY_BYTES + (len(value) if value is not None else 0)
             if size > _MAX_VALUE_BYTES:
@@ -373,6 +387,7 @@ class LaneState:
         """Count the changes of a commit, and forget the values that were read before them."""
         prefix, young, old = history.prefix, self._young, self._old
         recent, merging = self._recent.get(prefix, _NONE), self._merging.get(prefix, _NONE)
+        known = self._known.pop(prefix, {})
         removed = before = 0
         unread: list[bytes] = []
         for each, value in changes.items():
@@ -384,11 +399,13 @@ class LaneState:
             else:
                 key = prefix + each
                 of_young, of_old = young.pop(key, _UNREAD), old.pop(key, _UNREAD)
-                known = of_old if of_young is _UNREAD else of_young
-                if known is _UNREAD:
+                value_before = of_old if of_young is _UNREAD else of_young
+                if each in known:
+                    before += known[each]
+                elif value_before is _UNREAD:
                     unread.append(key)
                 else:
-                    before += known is not None
+                    before += value_before is not None
         if unread and history.is_stored:
             before += len(self._reader.get_all(unread))
         updated = len(changes) - removed

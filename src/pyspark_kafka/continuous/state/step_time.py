@@ -101,12 +101,16 @@ class StepTime:
         """
         timers = [timer_of(*each) for each in zip(times_ms, keys, strict=True)]
         self._timers_set += len(timers)
-        self._states.put_all(self._step, timers, [b""] * len(timers))
-        last = self._expired
+        near, last = self._timers(), self._expired
+        new = [timer for timer in timers if near.lacks(timer)]
+        self._states.put_all(self._step, new, [b""] * len(new), had=False)
+        if len(new) < len(timers):
+            left = [timer for timer in timers if not near.lacks(timer)]
+            self._states.put_all(self._step, left, [b""] * len(left))
         # Otherwise a function that sets the timer again that it got would never end.
         self._held.update(timer for timer in timers if last is not None and timer <= last)
         self._open[self._states.key_group] = None
-        self._timers().add_timers(timer for timer in timers if timer not in self._held)
+        near.add_timers(timer for timer in timers if timer not in self._held)
 
     def delete(self, keys: Sequence[bytes], times_ms: Sequence[int]) -> None:
         """Delete timers. Timers that nobody has set are not an error."""
@@ -182,9 +186,10 @@ class StepTime:
             self._move_to(reached)
 
     def _move_to(self, watermark_ms: int) -> None:
+        had = self.watermark_ms is not None
         self._watermarks[self._states.key_group] = watermark_ms
         self._open[self._states.key_group] = None
-        self._states.put_all(self._step, [_WATERMARK], [watermark_ms.to_bytes(8, "big", signed=True)])
+        self._states.put_all(self._step, [_WATERMARK], [watermark_ms.to_bytes(8, "big", signed=True)], had=had)
 
     @property
     def can_be_idle(self) -> bool:
@@ -276,7 +281,7 @@ class StepTime:
                 while (
                     not is_long and end is not None and (timers := near.take_due(end, _MAX_AT_ONCE, _MAX_BYTES_AT_ONCE))
                 ):
-                    self._states.put_all(self._step, timers, [None] * len(timers))
+                    self._states.put_all(self._step, timers, [None] * len(timers), had=True)
                     self._timers_expired += len(timers)
                     self._expired = timers[-1]
                     columns = [pa.array(map(key_of, timers), pa.binary()), pa.array(map(time_of, timers), pa.int64())]

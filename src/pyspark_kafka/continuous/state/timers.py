@@ -68,6 +68,10 @@ class NearTimers:
         if len(self._timers) > 1 and (len(self._timers) > 2 * self._maximum or self._bytes > 2 * self._max_bytes):
             self._end = self._keep(sorted(self._timers))
 
+    def lacks(self, timer: bytes) -> bool:
+        """Return whether a timer is known not to be in the store."""
+        return (self._end is None or timer < self._end) and timer not in self._timers
+
     def remove(self, timers: Iterable[bytes]) -> None:
         """Record timers that are no longer in the store. Timers that were never set are not an error."""
         gone = self._timers.intersection(timers)

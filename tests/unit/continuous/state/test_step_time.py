@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -468,3 +469,35 @@ def test_key_group_without_an_idle_time_waits_for_rows(open_lane: Callable[..., 
         assert not lane.time.can_be_idle
         wait(lane, 99)
         assert not lane.time.is_due()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_number_of_timers_is_right_whatever_is_in_memory(
+    open_lane: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr(lane_state, "_MAX_RECENT_BYTES", rng.choice([1, 2_000, 10**9]))
+    monkeypatch.setattr(step_time, "_MAX_NEAR", rng.choice([4, 10**6]))
+    monkeypatch.setattr(step_time, "_MIN_NEAR", 2)
+    lane = open_lane(delay_ms=0, groups=("g",))
+    timers: set[int] = set()
+    for epoch in range(40):
+        lane.states.begin_epoch(epoch)
+        lane.states.point_at("g")
+        for _ in range(rng.randrange(4)):
+            some = [epoch + rng.randrange(20) for _ in range(rng.randrange(6))]
+            if rng.random() < 0.6:
+                lane.set(b"k", *some)
+                timers.update(some)
+            else:
+                lane.time.delete([b"k"] * len(some), some)
+                timers.difference_update(some)
+        if rng.random() < 0.5:
+            with_rows(lane, epoch)
+            again = rng.random() < 0.3
+            lane.fired(lambda time, again=again: lane.set(b"k", time) if again else None)
+            due = {time for time in timers if time <= epoch}
+            if not again:
+                timers -= due
+        lane.end()
+        assert lane.time.timers() == len(timers)
