@@ -15,6 +15,8 @@ from pyspark_kafka._base.traces.roles import SpanKind
 from pyspark_kafka._base.traces.trace_parent import parse_trace_parent
 from pyspark_kafka.testing import EmbeddedKafka
 
+_FULL = pytest.mark.full("Drivers of their own")
+
 START = """
 import sys
 from pyspark.sql import SparkSession
@@ -146,6 +148,7 @@ def test_continuous_query_is_one_picture_from_producer_to_consumer(picture: Pict
     assert "secret-value" not in repr(picture.spans)
 
 
+@_FULL
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
@@ -165,6 +168,7 @@ def test_query_with_a_parent_has_all_its_spans_below_it(program: str, expected: 
     assert {trace for trace, _ in picture.consumed()} == {f"{0xABC:032x}"}
 
 
+@_FULL
 def test_row_that_is_continued_keeps_its_producer(picture: Picture) -> None:
     picture.copy(MICRO_BATCH, mode="continue", headers=True)
     assert sorted(picture.consumed()) == sorted(picture.produced)
@@ -172,11 +176,13 @@ def test_row_that_is_continued_keeps_its_producer(picture: Picture) -> None:
     assert sorted(link for write in writes for link in write.links) == sorted(picture.produced)
 
 
+@_FULL
 def test_row_that_is_linked_names_the_task_and_not_its_producer(picture: Picture) -> None:
     picture.copy(MICRO_BATCH, mode="link", headers=True)
     assert set(picture.consumed()) == {write.ids for write in picture.named("send")}
 
 
+@_FULL
 @pytest.mark.parametrize("commit", ["driver", "tasks"])
 def test_exactly_once_micro_batch_has_the_requests_of_its_commit(commit: str, picture: Picture) -> None:
     picture.copy(MICRO_BATCH, deliveryGuarantee="exactly_once", exactlyOnceCommit=commit)
@@ -186,6 +192,7 @@ def test_exactly_once_micro_batch_has_the_requests_of_its_commit(commit: str, pi
     assert set(picture.consumed()) == {write.ids for write in picture.named("send")}
 
 
+@_FULL
 def test_exactly_once_continuous_query_names_its_epochs(picture: Picture) -> None:
     picture.copy(CONTINUOUS, deliveryGuarantee="exactly_once")
     lanes = picture.named("process")

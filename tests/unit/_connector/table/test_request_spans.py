@@ -9,9 +9,9 @@ from pyspark_kafka._client.client.net.trace import WireEvent, WireStep, emit
 from pyspark_kafka._connector.table.request_spans import step_with_requests
 
 
-def ended(name: str, **more: str) -> WireEvent:
-    step = WireStep.FAILED if "reason" in more else WireStep.RECEIVED
-    return WireEvent(step, "kafka-1:9092", name, 3, elapsed_ms=2.0, **more)
+def ended(name: str, reason: str = "") -> WireEvent:
+    step = WireStep.FAILED if reason else WireStep.RECEIVED
+    return WireEvent(step, "kafka-1:9092", name, 3, elapsed_ms=2.0, reason=reason)
 
 
 def test_requests_of_the_thread_that_have_ended_are_children() -> None:

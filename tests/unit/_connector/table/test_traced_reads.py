@@ -58,7 +58,7 @@ def test_plan_of_a_micro_batch_has_a_span_with_the_look_up_of_its_end(
     # Nothing new, and an empty batch: no spans.
     assert made.latestOffset(end, ReadAllAvailable()) == end
     assert list(made.planInputPartitions(end, end)) == []
-    assert tracer.spans == ()
+    assert not tracer.spans
     (task,) = made.planInputPartitions(start, end)
     look_up, plan = tracer.spans
     assert (look_up.name, plan.name) == ("look up ends", "plan t")

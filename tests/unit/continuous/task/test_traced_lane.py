@@ -71,7 +71,7 @@ class Reader(ContinuousPartitionReader, SamplesLinks):
         if step is None:
             return False
         self._batch = pa.record_batch({"n": [step]})
-        self._sample.add_headers(1, [str(TraceParent(step, 1))])
+        self._sample.add_headers(1, [str(TraceParent(int(step), 1))])
         self._position += 1
         return True
 
@@ -130,7 +130,7 @@ def run(tracer: KeptTracer, *steps: Any, parent: str = "") -> tuple[list[str], D
     named: list[str] = []
     driver = Driver()
     reader = Reader(driver, *steps)
-    TracedLane(tracer, parent, "run", 3, reader, as_it_is, lambda _: Writer(named), driver).run(0)  # type: ignore[arg-type]
+    TracedLane(tracer, parent, "run", 3, reader, as_it_is, lambda _: Writer(named), driver).run(0)
     return named, driver
 
 

@@ -30,8 +30,13 @@ class Part(Traced):
 
 def test_query_has_spans_if_its_source_or_its_sink_asks_for_them() -> None:
     tracer = KeptTracer()
-    for parts in ((Part(tracer), object()), (Part(None), Part(tracer)), (object(), Part(tracer))):
-        found = query_spans(*parts, "query", "run")
+    parts: list[tuple[object, object]] = [
+        (Part(tracer), object()),
+        (Part(None), Part(tracer)),
+        (object(), Part(tracer)),
+    ]
+    for source, sink in parts:
+        found = query_spans(source, sink, "query", "run")
         assert found is not None
         assert found.tracer is tracer
     assert query_spans(Part(None), object(), "query", "run") is None
