@@ -56,6 +56,7 @@ with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA
 before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/archive_classes.py
 # Idle workers steal tests, because durations vary widely.
 pytest = { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(2) $(ARGS); }
+with_tables = $(call before_tests,$(1)) && $(1)/bin/python -m pytest -q -m tables tests/integration/guides/tables/test_$(2).py $(ARGS)
 checks := types style imports commits
 # Hundreds of processes that tests start import the package: the bytecode of the first is for all of them.
 unexport PYTHONDONTWRITEBYTECODE
@@ -65,7 +66,7 @@ export MADE_BY = make $@ $(MAKEOVERRIDES)
 recorded = $(if $(ARGS),,export RECORDED_AS='$(1)';)
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run first-row test-pyspark42 test-spark test-sail test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak results audit constraints hooks smoke bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help help-all demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format site site-versions test-site sdist wheels check-release release-dry-run first-row test-pyspark42 test-spark test-sail test-tables test-platforms test-interop test-yarn test-faults security-matrix test-chaos soak results audit constraints hooks smoke bench bench-typed bench-decoders bench-latency bench-arrow bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -90,7 +91,7 @@ quick: lint  ##* Run all checks and the tests that start nothing, in 3 minutes, 
 
 test-all: $(VENV)  ##* Run every test, also proofs in a second variant and more examples, in 45 minutes; before a release
 	@$(side_by_side) $(checks) wheel ready
-	@$(call recorded,tests) $(call pytest,$(VENV),-m 'not long and not kerberos and not site and not yarn' --hypothesis-profile=full)
+	@$(call recorded,tests) $(call pytest,$(VENV),-m 'not long and not kerberos and not site and not yarn and not tables' --hypothesis-profile=full)
 
 lint: $(VENV)  ##* Run ruff, mypy, import-linter and the rules of commit messages
 	@$(side_by_side) $(checks)
@@ -187,7 +188,7 @@ smoke:  ## Install the pure wheel in an empty environment, show its help, decode
 test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
 	@$(call before_tests,.venv-pyspark42)
-	@$(call recorded,tests-pyspark-4.2) $(call pytest,.venv-pyspark42,-m 'not long and not kerberos and not site and not yarn')
+	@$(call recorded,tests-pyspark-4.2) $(call pytest,.venv-pyspark42,-m 'not long and not kerberos and not site and not yarn and not tables')
 
 test-spark:  ## Test sources, sinks and queries with another PySpark: SPARK=4.0, 4.1 or 4.2
 	@$(spark_venv)
@@ -198,6 +199,14 @@ test-sail:  ## Test batch reads and writes on Sail, a Spark Connect server witho
 	@$(prepare) .venv-sail --group test --with 'pyspark==4.1.*' --with 'pysail>=0.7.2,<0.8'
 	@$(call before_tests,.venv-sail)
 	@.venv-sail/bin/python -m pytest -q tests/integration/_connector/spark/test_sail.py $(ARGS)
+
+test-tables:  ## Test writes into Delta Lake and Iceberg, with their jars and without, each on the PySpark that it is for
+	@$(prepare) .venv-tables --group test --group tables
+	@$(call with_tables,.venv-tables,without_jar)
+	@$(prepare) .venv-spark4.2 --group test --with 'pyspark==4.2.*'
+	@$(call with_tables,.venv-spark4.2,delta_jar)
+	@$(prepare) .venv-spark4.1 --group test --with 'pyspark==4.1.*'
+	@$(call with_tables,.venv-spark4.1,iceberg_jar)
 
 test-platforms: $(VENV)  ## Install the wheel beside the packages of managed platforms; needs Python 3.11, 3.12 and 3.13
 	@$(call before_tests,$(VENV))

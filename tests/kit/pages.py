@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from kit.pointers import REPO
 from kit.programs.cli import invoke
+from kit.programs.run import kill_program, run_logging_program, start_program
+from pyspark_kafka.testing.cache import cache_directory
+
+_MAX_S = 450
+# Of a function in a program.
+_END = "\n\n\n"
 
 
 class GuidePage:
@@ -25,7 +34,7 @@ class GuidePage:
     """
 
     def __init__(self, name: str, spark: SparkSession, replaced: Mapping[str, str]) -> None:
-        self.text = (REPO / "docs" / "guides" / f"{name}.md").read_text()
+        self.text = _text_of(name)
         self.replaced = dict(replaced)
         self.names: dict[str, Any] = {"spark": spark}
 
@@ -35,7 +44,7 @@ class GuidePage:
 
     def run(self, word: str) -> None:
         """Run the program that has a text; a stream that it starts reads what there is, and ends."""
-        text = self._own(self.program(word)).replace(".start()", ".trigger(availableNow=True).start()")
+        text = _ending(self._own(self.program(word)))
         exec(compile(text, f"program with {word!r}", "exec"), self.names)  # noqa: S102 - our own page
         if "query" in self.names:
             self.names.pop("query").awaitTermination()
@@ -64,11 +73,85 @@ class GuidePage:
         return printed
 
     def _block(self, language: str, word: str) -> str:
-        blocks: list[str] = re.findall(rf"^ *```{language}\n(.*?)^ *```", self.text, re.DOTALL | re.MULTILINE)
-        (found,) = [block for block in blocks if word in block]
-        return found
+        return _block_of(self.text, language, word)
 
     def _own(self, text: str) -> str:
-        for old, new in self.replaced.items():
-            text = text.replace(old, new)
-        return text
+        return _with(self.replaced, text)
+
+
+class GuideScript:
+    """Programs of guides in one script, with a Spark of its own: for jars of its session, and a driver that dies.
+
+    Attributes:
+        text: the script. A stream that it starts reads what there is, and ends.
+        place: the folder of its files.
+    """
+
+    def __init__(self, programs: Iterable[str], replaced: Mapping[str, str], place: Path) -> None:
+        self.text = _with(replaced, _ending("\n\n".join(programs)))
+        self.text = self.text.replace(".start()\n", ".start()\nquery.awaitTermination()\n")
+        self.place = place
+
+    def run(self) -> list[Any]:
+        """Run it; return the documents in JSON that it prints, one a line."""
+        printed, _ = run_logging_program(self.text, place=self.place, environment=self._environment())
+        return [json.loads(line) for line in printed.splitlines()]
+
+    def run_until_killed(self, batch_id: int) -> None:
+        """Run it; its driver is killed in a batch, after the function of `foreachBatch` and before the batch's end."""
+        before, head, function = self.text.partition("(batch, batch_id):\n")
+        death = f"    if batch_id == {batch_id}:\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+        function = function.replace(_END, f"\n{death}\n\n", 1)
+        dying = f"import os\nimport signal\n\n{before}{head}{function}"
+        assert death in dying, self.text
+        script, log = self.place / "dying.py", self.place / "dying.log"
+        script.write_text(dying)
+        process = start_program(str(script), log=log, environment=self._environment())
+        try:
+            status = process.wait(_MAX_S)
+        finally:
+            # Spark's JVM, which outlives the driver's Python for a moment.
+            kill_program(process)
+        assert status == -signal.SIGKILL, log.read_text()[-4000:]
+
+    def _environment(self) -> dict[str, str]:
+        """Return what makes Spark small, and keeps its files here and the jars of packages for the next run."""
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+            # By default each look at a table of Delta Lake has 50 tasks.
+            "spark.databricks.delta.snapshotPartitions": "1",
+            "spark.jars.ivy": str(cache_directory() / "ivy"),
+            "spark.local.dir": str(self.place / "local"),
+            "spark.sql.warehouse.dir": str(self.place / "warehouse"),
+        }
+        flags = [flag for name, value in settings.items() for flag in ("--conf", f"{name}={value}")]
+        return {"PYSPARK_SUBMIT_ARGS": shlex.join(["--master", "local[2]", *flags, "pyspark-shell"])}
+
+
+def guide_program(name: str, word: str) -> str:
+    """Return the program of a guide that has a text."""
+    return _block_of(_text_of(name), "python", word)
+
+
+def _text_of(name: str) -> str:
+    return (REPO / "docs" / "guides" / f"{name}.md").read_text()
+
+
+def _block_of(text: str, language: str, word: str) -> str:
+    blocks: list[str] = re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    (found,) = [block for block in blocks if word in block]
+    return found
+
+
+def _ending(program: str) -> str:
+    return program.replace(".start()", ".trigger(availableNow=True).start()")
+
+
+def _with(replaced: Mapping[str, str], text: str) -> str:
+    for old, new in replaced.items():
+        text = text.replace(old, new)
+    return text

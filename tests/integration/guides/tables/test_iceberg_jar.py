@@ -1,0 +1,53 @@
+"""The programs of docs/guides/tables.md and debezium.md for the jar of Iceberg, on the PySpark that it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kit.change_events import FIRST_CHANGES, FURTHER_CHANGES, PRODUCTS
+from kit.fixtures.broker import TopicMaker
+from kit.pages import guide_program
+from kit.table_queries import RUNS_OF_ORDERS, KilledQuery, order_rows
+
+pytestmark = pytest.mark.tables
+
+SESSION = guide_program("tables", "iceberg-spark-runtime")
+REFRESH = guide_program("tables", "REFRESH TABLE")
+SHOW_ORDERS = """import json
+
+rows = spark.table("lake.shop.orders").select("id", "offset").orderBy("offset").collect()
+print(json.dumps([list(row) for row in rows]))
+"""
+SHOW_PRODUCTS = """import json
+
+spark.sql("REFRESH TABLE lake.shop.products")
+print(json.dumps([row.asDict() for row in spark.table("lake.shop.products").orderBy("id").collect()]))
+"""
+
+
+def test_batch_of_a_killed_driver_is_in_the_table_once(
+    bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    query = KilledQuery(bootstrap_servers, make_topic(), tmp_path)
+    write = guide_program("tables", "def write_iceberg")
+    # A new checkpoint: its batch 0 has all orders, and replaces the rows of the former batch 0.
+    again = write.replace("/checkpoints/iceberg", "/checkpoints/again")
+    setting = [SESSION, guide_program("tables", "valueFormat")]
+    # The session shows the table as it had read it, and after REFRESH TABLE as it is.
+    show = f"{SHOW_ORDERS}{REFRESH}{SHOW_ORDERS}"
+    found = query.run(setting, write, show, RUNS_OF_ORDERS, again)
+    first, end, anew = order_rows(6), order_rows(9), sorted(order_rows(9) + order_rows(9)[3:])
+    assert found == [first, first, first, end, end, anew]
+
+
+def test_merge_of_a_killed_driver_leaves_the_same_table_when_it_runs_again(
+    bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    query = KilledQuery(bootstrap_servers, make_topic(), tmp_path)
+    merge = guide_program("debezium", "MERGE INTO").partition("\n\n\n")[2]
+    merge = merge.replace("MERGE INTO products USING changed ON products.id", "MERGE INTO lake.shop.products USING changed ON products.id")
+    create = 'spark.sql("CREATE TABLE IF NOT EXISTS lake.shop.products (id BIGINT, name STRING, cents BIGINT) USING iceberg")\n'
+    setting = [SESSION, guide_program("debezium", "keySchema"), create]
+    assert query.run(setting, merge, SHOW_PRODUCTS, [FIRST_CHANGES, FURTHER_CHANGES, []]) == [PRODUCTS, PRODUCTS]
