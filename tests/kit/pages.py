@@ -34,7 +34,7 @@ class GuidePage:
     """
 
     def __init__(self, name: str, spark: SparkSession, replaced: Mapping[str, str]) -> None:
-        self.text = _text_of(name)
+        self.text = guide_text(name)
         self.replaced = dict(replaced)
         self.names: dict[str, Any] = {"spark": spark}
 
@@ -134,10 +134,11 @@ class GuideScript:
 
 def guide_program(name: str, word: str) -> str:
     """Return the program of a guide that has a text."""
-    return _block_of(_text_of(name), "python", word)
+    return _block_of(guide_text(name), "python", word)
 
 
-def _text_of(name: str) -> str:
+def guide_text(name: str) -> str:
+    """Return a guide."""
     return (REPO / "docs" / "guides" / f"{name}.md").read_text()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.independent_client import Record, produce
-from kit.pages import GuideScript
+from kit.pages import GuideScript, guide_text
 
 # Without jars, the session of the programs is any.
 PLAIN_SESSION = "from pyspark.sql import SparkSession\n\nspark = SparkSession.builder.getOrCreate()\n"
@@ -77,3 +77,15 @@ RUNS_OF_ORDERS = [order_records(1, 3), order_records(4, 6), order_records(7, 9)]
 def order_rows(last: int) -> list[list[int]]:
     """Return the rows of the orders up to an id."""
     return [[number, number - 1] for number in range(1, last + 1)]
+
+
+def told_versions(word: str) -> list[str]:
+    """Return the version of PySpark and the package that docs/guides/tables.md names as run, in the row with a text."""
+    rows = guide_text("tables").partition("## What was run")[2].splitlines()
+    (row,) = [row for row in rows if row.startswith("| ") and word in row]
+    return row.strip("| ").split(" | ")[1:3]
+
+
+def minor_of(version: str) -> str:
+    """Return the first two numbers of a version."""
+    return ".".join(version.split(".")[:2])

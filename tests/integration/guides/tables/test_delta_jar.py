@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from kit.change_events import FIRST_CHANGES, FURTHER_CHANGES, PRODUCTS
 from kit.fixtures.broker import TopicMaker
 from kit.pages import guide_program
-from kit.table_queries import RUNS_OF_ORDERS, KilledQuery, order_rows
+from kit.table_queries import RUNS_OF_ORDERS, KilledQuery, minor_of, order_rows, told_versions
 
 pytestmark = pytest.mark.tables
 
@@ -23,6 +25,11 @@ SHOW_PRODUCTS = """import json
 
 print(json.dumps([row.asDict() for row in spark.table("products").orderBy("id").collect()]))
 """
+
+
+def test_page_names_the_versions() -> None:
+    (package,) = re.findall(r'packages", "(.+)"', SESSION)
+    assert told_versions("delta-spark") == [minor_of(metadata.version("pyspark")), f"`{package}`"]
 
 
 def test_batch_of_a_killed_driver_is_in_the_table_once(
