@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,20 @@ from pyspark.sql import SparkSession
 from kit.pointers import REPO
 from kit.programs.cli import invoke
 from kit.programs.run import kill_program, run_logging_program, start_program
+from kit.waiting import eventually
 from pyspark_kafka.testing.cache import cache_directory
 
 _MAX_S = 450
-# Of a function in a program.
-_END = "\n\n\n"
+# A function of `foreachBatch` in a program, to its last line.
+_FUNCTION = re.compile(r"^def \w+\(batch, batch_id\):\n.*?\n(?=\n\n)", re.DOTALL | re.MULTILINE)
+_WAIT = """
+import time
+from pathlib import Path
+
+Path({first!r}).touch()
+while not Path({second!r}).exists():
+    time.sleep(0.1)
+"""
 
 
 class GuidePage:
@@ -97,17 +106,24 @@ class GuideScript:
         printed, _ = run_logging_program(self.text, place=self.place, environment=self._environment())
         return [json.loads(line) for line in printed.splitlines()]
 
-    def run_until_killed(self, batch_id: int) -> None:
-        """Run it; its driver is killed in a batch, after the function of `foreachBatch` and before the batch's end."""
-        before, head, function = self.text.partition("(batch, batch_id):\n")
+    def run_until_killed(self, batch_id: int, meanwhile: Callable[[], None]) -> None:
+        """Run it twice in one process; its driver is killed in a batch, when the function of `foreachBatch` returns.
+
+        Args:
+            batch_id: of the second run.
+            meanwhile: called between the two runs.
+        """
         death = f"    if batch_id == {batch_id}:\n        os.kill(os.getpid(), signal.SIGKILL)\n"
-        function = function.replace(_END, f"\n{death}\n\n", 1)
-        dying = f"import os\nimport signal\n\n{before}{head}{function}"
+        dying = _FUNCTION.sub(lambda found: f"{found[0]}{death}", self.text)
         assert death in dying, self.text
-        script, log = self.place / "dying.py", self.place / "dying.log"
-        script.write_text(dying)
+        script, log, first, second = (self.place / name for name in ("dying.py", "dying.log", "first", "second"))
+        wait = _WAIT.format(first=str(first), second=str(second))
+        script.write_text(f"import os\nimport signal\n\n{dying}\n{wait}\n{dying}")
         process = start_program(str(script), log=log, environment=self._environment())
         try:
+            eventually(lambda: first.exists() or process.poll() is not None, _MAX_S)
+            meanwhile()
+            second.touch()
             status = process.wait(_MAX_S)
         finally:
             # Spark's JVM, which outlives the driver's Python for a moment.

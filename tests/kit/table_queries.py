@@ -14,7 +14,7 @@ PLAIN_SESSION = "from pyspark.sql import SparkSession\n\nspark = SparkSession.bu
 
 
 class KilledQuery:
-    """A query that is run to its end, run until it is killed in batch 1, and run to its end again.
+    """A query that is run to its end, run until its driver is killed in batch 1, and run to its end again.
 
     Args:
         bootstrap_servers: the broker.
@@ -40,9 +40,7 @@ class KilledQuery:
         """
         query = self._script(*setting, write)
         produce(self._servers, self._topic, runs[0])
-        query.run()
-        produce(self._servers, self._topic, runs[1])
-        query.run_until_killed(1)
+        query.run_until_killed(1, lambda: produce(self._servers, self._topic, runs[1]))
         (commits,) = self._place.glob("checkpoints/*/commits")
         assert [path.name for path in commits.iterdir() if path.name.isdigit()] == ["0"]
         produce(self._servers, self._topic, runs[2])
