@@ -20,8 +20,8 @@ from kit.programs.run import run_logging_program
 pytestmark = pytest.mark.full("Other versions of the package")
 
 KINDS, GUARANTEES = ("micro-batches", "continuous"), ("at_least_once", "exactly_once")
-# The last commit with this version before a later one, and the commit of the release.
-FORMER = {"0.1.0": "5dc07de0f753525786ed5158395999b631aba3e4", "0.2.0": "e0137b934df87fed2e4e3e7d39a97bcd7bd2e731"}
+# Versions, each with a commit of its source.
+FORMER = {"0.1.0": "5dc07de0f753525786ed5158395999b631aba3e4"}
 # The program that Spark's Python processes of tests start with is of this version.
 PLAIN_PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 # It prints where the driver and the tasks have the package from.
