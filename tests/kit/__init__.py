@@ -68,6 +68,8 @@
 | a value after its way to an executor | `pickled.py` |
 | planted secrets, and where they are found | `canaries.py` |
 | every kind of query with secrets in its options | `programs/secret_queries.py` |
+| queries of guides that write tables, with a driver that is killed | `table_queries.py` |
+| change events in Debezium's form | `change_events.py` |
 | a program in a process of its own | `programs/run.py` |
 | a module of an example in a query | `programs/by_value.py` |
 | the command line in this process | `programs/cli.py` |

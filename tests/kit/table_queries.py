@@ -27,7 +27,7 @@ class KilledQuery:
         (place / "tables").mkdir()
 
     def run(
-        self, setting: Sequence[str], write: str, show: str, runs: Sequence[Sequence[Record]], further: str = ""
+        self, setting: Sequence[str], write: str, show: str, runs: Sequence[list[Record]], further: str = ""
     ) -> list[Any]:
         """Run it; return what the table held after the death, in the end, and after a further program.
 
