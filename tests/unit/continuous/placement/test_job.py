@@ -29,7 +29,7 @@ def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("task")
 @pytest.mark.parametrize("fails", [False, True])
-def test_lines_and_requests_of_a_task_name_its_query_until_the_task_ends(
+def test_lines_and_requests_of_a_task_name_its_query_until_it_ends(
     monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
     seen = []

@@ -11,7 +11,7 @@ import pytest
 from pyspark import TaskContext
 
 from pyspark_kafka._base.traces.task_place import TaskPlace, current_place
-from pyspark_kafka._client.client.net.client_id import current_client_id
+from pyspark_kafka._client.client.net.client_id import current_client_id, forget_task
 from pyspark_kafka._connector.spark.processes import process_log
 from pyspark_kafka._connector.spark.processes.process_log import StandInHandler, log_as_spark, spark_step, stand_in
 
@@ -49,6 +49,7 @@ def unconfigured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(process_log, "_where", "")
     yield
     TaskContext._setTaskContext(None)
+    forget_task()
 
 
 def warn(text: str = "Offsets [3, 5) cannot be read.", *, level: int = logging.WARNING, trace: bool = False) -> None:
