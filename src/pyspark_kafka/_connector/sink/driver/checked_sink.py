@@ -71,8 +71,8 @@ class BatchIdentity:
                 f"{'is not there' if data is None else 'cannot be read'}. Nothing was written.",
                 condition="CHECKPOINT_METADATA_MISSING",
                 hint="An exactly-once write needs the checkpointLocation that the query itself has, in a place that "
-                "the driver's Python can read. On Spark Connect, name it by an absolute path: a relative one can mean two "
-                "folders.",
+                "the driver's Python can read. On Spark Connect, name it by an absolute path: a relative one can mean "
+                "two folders.",
                 parameters={"location": self._checkpoint.shown},
             ) from error
 
