@@ -200,11 +200,13 @@ test-sail:  ## Test batch reads and writes on Sail, a Spark Connect server witho
 	@$(call before_tests,.venv-sail)
 	@.venv-sail/bin/python -m pytest -q tests/integration/_connector/spark/test_sail.py $(ARGS)
 
-test-tables:  ## Test writes into Delta Lake and Iceberg without a jar, and into Delta Lake with its jar on PySpark 4.2
+test-tables:  ## Test writes into Delta Lake and Iceberg, with their jars and without, each on the PySpark that it is for
 	@$(prepare) .venv-tables --group test --group tables
 	@$(call with_tables,.venv-tables,without_jar)
 	@$(prepare) .venv-spark4.2 --group test --with 'pyspark==4.2.*'
 	@$(call with_tables,.venv-spark4.2,delta_jar)
+	@$(prepare) .venv-spark4.1 --group test --with 'pyspark==4.1.*'
+	@$(call with_tables,.venv-spark4.1,iceberg_jar)
 
 test-platforms: $(VENV)  ## Install the wheel beside the packages of managed platforms; needs Python 3.11, 3.12 and 3.13
 	@$(call before_tests,$(VENV))
