@@ -65,7 +65,8 @@ class WindowLane:
             self.stages.poll(self._now_s)
         while self.stages.has_timer_due():
             made += self.tick()
-            self._now_s += 0.1
+            # A sum of such times has no rounding.
+            self._now_s += 0.125
             self.stages.poll(self._now_s)
         return made
 

@@ -220,11 +220,12 @@ def test_the_examples_of_the_page_run_as_they_stand_for_a_query_that_runs_alread
     rows = stream(spark, bootstrap_servers, topic, maxOffsetsPerTrigger="20")
     writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = writer.queryName("exposed").trigger(processingTime="100 milliseconds").start()
-    names: dict[str, Any] = {"spark": spark}
+    names: dict[str, Any] = {"spark": spark, "query": query}
     try:
         query.processAllAvailable()
-        listening, exposing, stalling = blocks()
+        listening, state, exposing, stalling = blocks()
         exec(listening, names)  # noqa: S102 - the page's own example
+        exec(state, names)  # noqa: S102 - the same; this query has no state
         assert exposing.count("9404") == 1
         exec(exposing.replace("9404", "0"), names)  # noqa: S102 - the same, at a port that is free
         # Nobody but Spark holds the listener.

@@ -114,9 +114,9 @@ def written(lane: WindowLane, monkeypatch: pytest.MonkeyPatch, *given: tuple[int
     """Return how many values rows write or remove."""
     count, put = [0], lane.states.put_all
 
-    def counted(step: int, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
+    def counted(step: int, keys: Sequence[bytes], values: Sequence[bytes | None], *, had: bool | None = None) -> None:
         count[0] += len(keys) * (step == 0)
-        put(step, keys, values)
+        put(step, keys, values, had=had)
 
     with monkeypatch.context() as patched:
         patched.setattr(lane.states, "put_all", counted)
