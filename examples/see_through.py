@@ -44,7 +44,8 @@ def main(servers: str, source: str, target: str, checkpoint: str, seconds: str =
     query = write.option("checkpointLocation", checkpoint).queryName("orders by minute").start()
     query.awaitTermination(float(seconds))
     query.stop()
-    for step in query.lastProgress.stateOperators:
+    progress = query.lastProgress
+    for step in progress.stateOperators if progress else ():
         print(f"{step.operatorName}: {step.numRowsTotal} rows, {step.customMetrics['numTimers']} timers")
     report = pyspark_kafka.lag(kafka, checkpoint=checkpoint)
     for topic in report.topics():

@@ -24,7 +24,7 @@ def test_one_program_shows_lineage_traces_state_and_lag(
     bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     source, target = make_topic(), make_topic()
-    headers = [("traceparent", f"00-{'-'.join(_PRODUCER)}-01".encode())]
+    headers: list[tuple[str, bytes | None]] = [("traceparent", f"00-{'-'.join(_PRODUCER)}-01".encode())]
     produce(bootstrap_servers, source, [Record(b"k%d" % (n % 3), b"v", headers=headers) for n in range(9)])
     with lineage_collector() as collector:
         done = subprocess.run(
