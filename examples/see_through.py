@@ -50,8 +50,8 @@ def main(servers: str, source: str, target: str, checkpoint: str, seconds: str =
     report = pyspark_kafka.lag(kafka, checkpoint=checkpoint)
     for topic in report.topics():
         print(f"{topic.topic}: {topic.records_behind} records behind")
-    for step in report.waiting:
-        print(f"{step.key_group} holds windows open")
+    for waiting in report.waiting:
+        print(f"{waiting.key_group} holds windows open")
 
 
 if __name__ == "__main__":
