@@ -1,7 +1,7 @@
 """The identity of a producer and its sequences, which outlive tasks. Pure.
 
 Sequences of a topic-partition count its records. Under one identity they are never restarted: brokers recognize by them
-what a retry sends twice (docs/internals/transaction-rules.md).
+what a retry sends twice (docs/internals/transaction-rules.md). `produce/pool.py` keeps both between tasks.
 """
 
 from __future__ import annotations

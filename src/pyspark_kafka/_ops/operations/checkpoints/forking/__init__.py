@@ -5,8 +5,8 @@
 - `plan`: the files of the other checkpoint, and the consequences; `state_files`, `identities` and `raw_log` are parts
   of it. Pure.
 - `explain`: a plan in words. Pure.
-- `apply`: writes the files of a new checkpoint; `rewind` changes the same one, with a backup; `backups` makes and
-  restores backups.
+- `apply`: writes the files of a new checkpoint; `rewind` refuses one in use, and changes it with a backup; `backups`
+  makes and restores backups.
 
 Batch numbers never go back for one query id, because sinks recognize committed batches by them; `plan` has the two
 exceptions.
