@@ -4,8 +4,8 @@ Entry points: `iter_decode` (a fetch response to Arrow batches), `encode_rows` (
 headers only). Names are loaded when they are first used: a task reads or writes, seldom both.
 
 `batch_header` walks over batches and checks them, `placement` finds batches that are not where they say, `decoding`
-decides which records a reader gets, `abort_filter` hides aborted transactions, `compression` makes and bounds compressed
-bytes, `pieces` become Arrow batches. `encoding` builds batches from `arrow_bytes`, `batch_split` cuts them.
+decides which records a reader gets, `abort_filter` hides aborted transactions, `compression` compresses and bounds what
+it decompresses, `pieces` become Arrow batches. `encoding` builds batches from `arrow_bytes`, `batch_split` cuts them.
 `_kernel_read` and `_kernel_write` are the hot loops, compiled if there was a compiler, else as plain Python
 (`_variant`, `codec_info`).
 
