@@ -17,7 +17,7 @@ from kit.independent_client import Record, produce
 from kit.pages import guide_text
 from kit.programs.cli import invoke
 
-pytestmark = pytest.mark.full("Guides")
+pytestmark = pytest.mark.full("Programs of the pages")
 
 
 def block(language: str) -> str:
