@@ -18,7 +18,7 @@ from pyspark_kafka.errors import CheckpointError, SchemaError, listed
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from pyspark_kafka._client.options import BatchReadOptions, Subscription, TypedReadOptions
+    from pyspark_kafka._client.options import BatchReadOptions, TypedReadOptions
     from pyspark_kafka._typed.typed.read_formats import ReadFormats
     from pyspark_kafka.checkpoint.reader_schemas import ReaderSchema, ReaderSchemasFile
 
@@ -105,7 +105,7 @@ def plan_columns(
     from pyspark_kafka._typed.typed.read_formats import plan_read  # noqa: PLC0415 - most reads are of bytes
 
     file = _file(options, directory)
-    topic = _only_topic(options.subscription)
+    topic = options.subscription.only_topic
     for _ in range(_MAX_ATTEMPTS):
         recorded = None if file is None else file.read()
         formats = plan_read(_with_versions(options.typed, recorded or {}, topic), topic)
@@ -233,11 +233,6 @@ def _file(options: BatchReadOptions | StreamReadOptions, directory: str | None) 
     from pyspark_kafka.checkpoint.reader_schemas import ReaderSchemasFile  # noqa: PLC0415 - as above
 
     return ReaderSchemasFile(CheckpointFiles(location), within)
-
-
-def _only_topic(subscription: Subscription) -> str | None:
-    topics = {*subscription.topics, *(each.topic for each in subscription.topic_partitions)}
-    return topics.pop() if len(topics) == 1 else None
 
 
 def _with_versions(

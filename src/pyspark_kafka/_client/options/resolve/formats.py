@@ -53,7 +53,7 @@ def resolve_typed_read(
     options: Parsed, problems: Problems, subscription: Subscription | None
 ) -> TypedReadOptions | None:
     """Return what keys and values of a read are; None if both are bytes."""
-    resolved = _resolve_sides(options, problems, _only_topic(subscription), reading=True)
+    resolved = _resolve_sides(options, problems, subscription.only_topic if subscription else None, reading=True)
     if resolved is None:
         _refuse_without_format(options, problems, _OF_READS)
         return None
@@ -119,13 +119,6 @@ def resolve_typed_write(options: Parsed, problems: Problems) -> TypedWriteOption
                     "keep it."
                 )
     return TypedWriteOptions(**resolved, **options.fields("typed_write"))
-
-
-def _only_topic(subscription: Subscription | None) -> str | None:
-    if subscription is None:
-        return None
-    topics = {*subscription.topics, *(each.topic for each in subscription.topic_partitions)}
-    return topics.pop() if len(topics) == 1 else None
 
 
 def _resolve_sides(options: Parsed, problems: Problems, topic: str | None, *, reading: bool) -> dict[str, Any] | None:

@@ -65,10 +65,10 @@ class Subscription:
     pattern: str | None = None
 
     @property
-    def only_topic(self) -> str:
-        """The topic, if the options name a single one; else empty."""
+    def only_topic(self) -> str | None:
+        """The topic, if the options name a single one; else None."""
         topics = {*self.topics, *(each.topic for each in self.topic_partitions)}
-        return topics.pop() if len(topics) == 1 else ""
+        return topics.pop() if len(topics) == 1 else None
 
     def describe(self) -> str:
         """Return the text for progress reports: `Subscribe[a, b]`, `Assign[t-0, t-2]`, `SubscribePattern[re]`.
