@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka._base.model import OffsetRange, TopicPartition
     from pyspark_kafka._base.traces.roles import Tracer
+    from pyspark_kafka._client.options import TraceOptions
     from pyspark_kafka._connector.planning.open_ends import OpenEnds
     from pyspark_kafka._connector.source.executor.header_sampler import HeaderSampler
 
@@ -67,39 +68,32 @@ class KafkaPartitionReaderFactory(ReadSettings, PartitionReaderFactory):
 
     def createReader(self, partition: InputPartition) -> PartitionReader:
         """Build the reader of one input partition; it connects at the first `next()`."""
-        from pyspark_kafka._connector.source.executor.partition_reader import KafkaPartitionReader  # noqa: PLC0415 - see above
-
         if not isinstance(partition, KafkaInputPartition):
             raise TypeError(f"expected a KafkaInputPartition, got {type(partition).__name__}")
-        if self.trace is not None:
-            return self._traced_reader(partition)
+        return self._reader(partition) if self.trace is None else self._traced_reader(partition, self.trace)
+
+    def _reader(self, partition: KafkaInputPartition, sampler: HeaderSampler | None = None) -> PartitionReader:
+        from pyspark_kafka._connector.source.executor.partition_reader import KafkaPartitionReader  # noqa: PLC0415 - see above
+
         return KafkaPartitionReader(
-            self.knowing(partition.servers),
-            *partition.offset_ranges,
-            open_ends=partition.open_ends,
-            topic_ids=partition.topic_ids,
-        )
-
-    def _traced_reader(self, partition: KafkaInputPartition) -> PartitionReader:
-        from pyspark_kafka._client.options import option_tracer  # noqa: PLC0415 - as above
-        from pyspark_kafka._connector.source.executor.header_sampler import HeaderSampler  # noqa: PLC0415 - as above
-        from pyspark_kafka._connector.source.executor.partition_reader import KafkaPartitionReader  # noqa: PLC0415 - as above
-        from pyspark_kafka._connector.source.executor.traced_reader import (  # noqa: PLC0415 - as above
-            TracedPartitionReader,
-            start_read,
-        )
-
-        tracer, sampler = option_tracer(), HeaderSampler(self.fetch)
-        parent = "" if self.trace is None else self.trace.parent
-        span = start_read(tracer, self.topic, parent=parent, plan=partition.trace_parent)
-        reader = KafkaPartitionReader(
             self.knowing(partition.servers),
             *partition.offset_ranges,
             open_ends=partition.open_ends,
             topic_ids=partition.topic_ids,
             sampler=sampler,
         )
-        return TracedPartitionReader(reader, sampler.sample, span, tracer)
+
+    def _traced_reader(self, partition: KafkaInputPartition, trace: TraceOptions) -> PartitionReader:
+        from pyspark_kafka._client.options import option_tracer  # noqa: PLC0415 - as above
+        from pyspark_kafka._connector.source.executor.header_sampler import HeaderSampler  # noqa: PLC0415 - as above
+        from pyspark_kafka._connector.source.executor.traced_reader import (  # noqa: PLC0415 - as above
+            TracedPartitionReader,
+            start_read,
+        )
+
+        tracer, sampler = option_tracer(), HeaderSampler(self.fetch)
+        span = start_read(tracer, self.topic, parent=trace.parent, plan=partition.trace_parent)
+        return TracedPartitionReader(self._reader(partition, sampler), sampler.sample, span, tracer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +130,7 @@ class KafkaContinuousPartitionReaderFactory(ReadSettings, ContinuousPartitionRea
             dict(partition.starts),
             partition.topic_ids,
             dict(partition.ends),
-            *(() if self.trace is None else (self._sampler(),)),
+            None if self.trace is None else self._sampler(),
         )
 
     def open_tracer(self) -> Tracer | None:

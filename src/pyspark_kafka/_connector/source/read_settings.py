@@ -9,7 +9,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
-    from pyspark_kafka._client.options import ConnectionOptions, FetchOptions, TraceOptions
+    from pyspark_kafka._client.options import (
+        BatchReadOptions,
+        ConnectionOptions,
+        FetchOptions,
+        StreamReadOptions,
+        TraceOptions,
+    )
     from pyspark_kafka._typed.typed.read_formats import ReadFormats
 
 
@@ -37,6 +43,27 @@ class ReadSettings:
     formats: ReadFormats | None = None
     trace: TraceOptions | None = None
     topic: str = ""
+
+    @classmethod
+    def of_read(
+        cls,
+        options: BatchReadOptions | StreamReadOptions,
+        schema: pa.Schema,
+        formats: ReadFormats | None,
+        *,
+        leaves_recreated: bool = False,
+    ) -> Self:
+        """Return the settings of a read with these options; for the others see the class."""
+        return cls(
+            options.connection,
+            options.fetch,
+            schema,
+            options.fail_on_data_loss,
+            leaves_recreated,
+            formats,
+            options.trace,
+            options.subscription.only_topic or "",
+        )
 
     def knowing(self, servers: tuple[tuple[str, int], ...]) -> Self:
         """Return these settings with the addresses of brokers that the driver has learned."""

@@ -155,13 +155,4 @@ class KafkaBatch(Batch):
 
     def createReaderFactory(self) -> PartitionReaderFactory:
         """Return the factory that executors read with."""
-        options = self._options
-        return KafkaPartitionReaderFactory(
-            options.connection,
-            options.fetch,
-            self._schema,
-            options.fail_on_data_loss,
-            formats=self._formats,
-            trace=options.trace,
-            topic=options.subscription.only_topic,
-        )
+        return KafkaPartitionReaderFactory.of_read(self._options, self._schema, self._formats)

@@ -216,16 +216,7 @@ class KafkaContinuousStream(KafkaStream, ContinuousStream, Traced):
 
     def createContinuousReaderFactory(self) -> KafkaContinuousPartitionReaderFactory:
         """Return the factory that executors read with."""
-        options = self._options
-        return KafkaContinuousPartitionReaderFactory(
-            options.connection,
-            options.fetch,
-            self._schema,
-            options.fail_on_data_loss,
-            formats=self._formats,
-            trace=options.trace,
-            topic=options.subscription.only_topic,
-        )
+        return KafkaContinuousPartitionReaderFactory.of_read(self._options, self._schema, self._formats)
 
     def open_tracer(self) -> Tracer | None:
         """Return the tracer of this process; see `Traced`."""

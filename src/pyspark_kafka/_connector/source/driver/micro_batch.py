@@ -220,17 +220,8 @@ class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvaila
 
     def createReaderFactory(self) -> PartitionReaderFactory:
         """Return the factory that executors read with."""
-        return KafkaPartitionReaderFactory(
-            self._options.connection,
-            self._options.fetch,
-            self._schema,
-            self._options.fail_on_data_loss,
-            # A later batch reads a recreated topic from its beginning; a task that continued in it would read it twice.
-            leaves_recreated=True,
-            formats=self._formats,
-            trace=self._options.trace,
-            topic=self._options.subscription.only_topic,
-        )
+        # A later batch reads a recreated topic from its beginning; a task that continued in it would read it twice.
+        return KafkaPartitionReaderFactory.of_read(self._options, self._schema, self._formats, leaves_recreated=True)
 
     def stop(self) -> None:
         """Stop as `KafkaStream` does, and the watch of the time to deletion."""
