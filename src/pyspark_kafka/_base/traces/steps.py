@@ -34,6 +34,39 @@ def inside(span: Span) -> Iterator[None]:
 
 
 @contextmanager
+def part_of(span: Span) -> Iterator[None]:
+    """Run the block inside a span, which notes its error; the span goes on."""
+    try:
+        with inside(span):
+            yield
+    except BaseException as error:
+        span.fail(error)
+        raise
+
+
+def span_name(step: str, topic: str | None) -> str:
+    """Return the name of a span: the step, and the topic if there is only one. Names are few."""
+    return f"{step} {topic}" if topic else step
+
+
+def messaging_attributes(operation: str, kind: str, topic: str | None) -> dict[str, Attribute]:
+    """Return the attributes that OpenTelemetry's conventions for messaging give an operation.
+
+    Args:
+        operation: its name.
+        kind: the type of the operation: send, receive or process.
+        topic: the only topic; None or empty: there are several.
+    """
+    destination = {"messaging.destination.name": topic} if topic else {}
+    return {
+        "messaging.system": "kafka",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": kind,
+        **destination,
+    }
+
+
+@contextmanager
 def step(
     tracer: Tracer,
     name: str,
@@ -46,11 +79,8 @@ def step(
     """Record the block as a span, with its error; see `Tracer.start`."""
     span = tracer.start(name, kind, parent=parent, trace_id=trace_id, attributes=attributes)
     try:
-        with inside(span):
+        with part_of(span):
             yield span
-    except BaseException as error:
-        span.fail(error)
-        raise
     finally:
         span.end()
 

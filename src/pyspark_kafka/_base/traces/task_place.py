@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from pyspark_kafka._base.traces.batch_ids import batch_trace_id
+
 
 class TaskPlace(NamedTuple):
     """One attempt of a task.
@@ -24,6 +26,13 @@ class TaskPlace(NamedTuple):
     stage: int
     task: int
     attempt: int
+
+    @property
+    def trace_id(self) -> int:
+        """The trace id of its micro-batch; 0 in other queries, whose tasks begin no trace of their own."""
+        if self.batch_id is None:
+            return 0
+        return batch_trace_id(self.run_id or self.query_id or "", self.batch_id)
 
     @property
     def attributes(self) -> dict[str, str | int]:

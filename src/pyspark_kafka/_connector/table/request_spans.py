@@ -20,18 +20,21 @@ if TYPE_CHECKING:
 def step_with_requests(tracer: Tracer, name: str, *, parent: str = "", trace_id: int = 0) -> Iterator[Span]:
     """Record the block as a span, and each request that its thread sends as a child; see `Tracer.start`.
 
-    Requests of other threads, which only set connections up, are left out.
+    Requests of other threads, which only set connections up, are left out. The end waits a moment for the exporters.
     """
     attributes = {"messaging.system": "kafka"}
-    with step(tracer, name, parent=parent, trace_id=trace_id, attributes=attributes) as span:
-        of_thread = threading.get_ident()
+    try:
+        with step(tracer, name, parent=parent, trace_id=trace_id, attributes=attributes) as span:
+            of_thread = threading.get_ident()
 
-        def note(event: WireEvent) -> None:
-            if threading.get_ident() == of_thread:
-                add_request(span, event, time.time_ns())
+            def note(event: WireEvent) -> None:
+                if threading.get_ident() == of_thread:
+                    add_request(span, event, time.time_ns())
 
-        with listening(note):
-            yield span
+            with listening(note):
+                yield span
+    finally:
+        tracer.flush()
 
 
 def add_request(span: Span, event: WireEvent, now_ns: int) -> None:

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka._base.traces.steps import reason
+from pyspark_kafka._base.traces.steps import reason, span_name
 from pyspark_kafka._client.options import option_tracer
 from pyspark_kafka._connector.source.driver.batch import KafkaBatch
 from pyspark_kafka._connector.source.driver.micro_batch import KafkaMicroBatchStream
@@ -27,12 +27,8 @@ class TracedBatch(KafkaBatch):
 
     def planInputPartitions(self) -> Sequence[InputPartition]:
         """Return the tasks; see `KafkaBatch`."""
-        tracer = option_tracer()
-        try:
-            with step_with_requests(tracer, _name(self._options), parent=_parent(self._options)) as span:
-                return _told(super().planInputPartitions(), span)
-        finally:
-            tracer.flush()
+        with step_with_requests(option_tracer(), _name(self._options), parent=_parent(self._options)) as span:
+            return _told(super().planInputPartitions(), span)
 
 
 class TracedMicroBatchStream(KafkaMicroBatchStream):
@@ -70,19 +66,15 @@ class TracedMicroBatchStream(KafkaMicroBatchStream):
             return super().planInputPartitions(start, end)
         tracer = option_tracer()
         looked_up, self._looked_up = self._looked_up, None
-        try:
-            with step_with_requests(tracer, _name(self._options), parent=_parent(self._options)) as span:
-                if looked_up is not None:
-                    span.add_child("look up ends", *looked_up, {})
-                return _told(super().planInputPartitions(start, end), span)
-        finally:
-            tracer.flush()
+        with step_with_requests(tracer, _name(self._options), parent=_parent(self._options)) as span:
+            if looked_up is not None:
+                span.add_child("look up ends", *looked_up, {})
+            return _told(super().planInputPartitions(start, end), span)
 
 
 def _name(options: BatchReadOptions | StreamReadOptions) -> str:
-    """Return the name of a plan: a pattern is not part of it, because names are few."""
-    topic = options.subscription.only_topic
-    return f"plan {topic}" if topic else "plan"
+    """Return the name of a plan: a pattern is not part of it."""
+    return span_name("plan", options.subscription.only_topic)
 
 
 def _parent(options: BatchReadOptions | StreamReadOptions) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.traces.link_sample import MAX_LINKS
 from pyspark_kafka._base.traces.roles import Traced
-from pyspark_kafka._base.traces.steps import current_span
+from pyspark_kafka._base.traces.steps import current_span, span_name
 from pyspark_kafka._base.traces.trace_parent import TraceParent, parse_trace_parent
 from pyspark_kafka._client.options import TraceOptions, option_tracer
 from pyspark_kafka._connector.sink.executor.traces.traced_writers import TracedMessage, TracedWriterFactory
@@ -117,32 +117,21 @@ def traced_batch_write(
         trace: its spans.
         build: builds the write.
     """
-    topic, tracer = options.topic or "", option_tracer()
-    try:
-        with step_with_requests(tracer, _named("plan write", topic), parent=trace.parent) as span:
-            return TracedBatchWrite(build(options), replace(trace, parent=span.traceparent or trace.parent), topic)
-    finally:
-        tracer.flush()
+    topic = options.topic or ""
+    with step_with_requests(option_tracer(), span_name("plan write", topic), parent=trace.parent) as span:
+        return TracedBatchWrite(build(options), replace(trace, parent=span.traceparent or trace.parent), topic)
 
 
 def _commit(
     trace: TraceOptions, topic: str, tasks: Sequence[TraceParent], commit: Callable[[], None], batch: int | None = None
 ) -> None:
-    tracer = option_tracer()
-    trace_id = tasks[0].trace_id if tasks else 0
-    try:
-        with step_with_requests(tracer, _named("commit", topic), parent=trace.parent, trace_id=trace_id) as span:
-            span.add_links(tasks[:MAX_LINKS])
-            span.set_attributes(
-                {"pyspark_kafka.tasks": len(tasks), **({} if batch is None else {"pyspark_kafka.batch.id": str(batch)})}
-            )
-            commit()
-    finally:
-        tracer.flush()
-
-
-def _named(step: str, topic: str) -> str:
-    return f"{step} {topic}" if topic else step
+    trace_id, name = tasks[0].trace_id if tasks else 0, span_name("commit", topic)
+    with step_with_requests(option_tracer(), name, parent=trace.parent, trace_id=trace_id) as span:
+        span.add_links(tasks[:MAX_LINKS])
+        span.set_attributes(
+            {"pyspark_kafka.tasks": len(tasks), **({} if batch is None else {"pyspark_kafka.batch.id": str(batch)})}
+        )
+        commit()
 
 
 def _told(messages: Sequence[WriterCommitMessage]) -> tuple[list[WriterCommitMessage], list[TraceParent]]:

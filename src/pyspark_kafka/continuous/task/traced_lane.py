@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka._base.traces.steps import inside
+from pyspark_kafka._base.traces.steps import part_of
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.continuous.traces.epoch_spans import EpochSpan, EpochSpans
 
@@ -32,11 +32,8 @@ class TracedLane(Lane):
     def _run_epoch(self, epoch: int) -> None:
         self._span = span = self._spans.open(epoch)
         try:
-            with inside(span):
+            with part_of(span):
                 super()._run_epoch(epoch)
-        except BaseException as error:
-            span.fail(error)
-            raise
         finally:
             self._spans.close(span, self._rows_read, self._rows_written)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka._base.traces.batch_ids import batch_trace_id
 from pyspark_kafka._base.traces.roles import SamplesLinks, SpanKind
+from pyspark_kafka._base.traces.steps import span_name
 from pyspark_kafka._base.traces.task_place import current_place
 
 if TYPE_CHECKING:
@@ -106,8 +107,7 @@ class EpochSpans:
             "pyspark_kafka.lane": lane,
             **({} if self._reader is None else self._reader.span_attributes()),
         }
-        topic = self._attributes.get("messaging.destination.name", "")
-        self._name = f"process {topic}" if topic else "process"
+        self._name = span_name("process", str(self._attributes.get("messaging.destination.name", "")))
 
     def open(self, epoch: int) -> EpochSpan:
         """Return the span of an epoch, which has not begun."""

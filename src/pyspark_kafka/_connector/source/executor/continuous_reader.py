@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka._base.model import TopicPartition
+    from pyspark_kafka._base.traces.roles import Attribute
     from pyspark_kafka._connector.source.executor.assembler import Assembler
     from pyspark_kafka._connector.source.executor.header_sampler import HeaderSampler
     from pyspark_kafka._connector.source.read_settings import ReadSettings
@@ -177,11 +178,11 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader, SamplesLinks):
             raise RuntimeError("keyGroup() before get()")
         return str(self._current_at[0])
 
-    def span_attributes(self) -> dict[str, str]:
+    def span_attributes(self) -> dict[str, Attribute]:
         """Return what OpenTelemetry calls the source."""
-        topic = {"messaging.destination.name": self._settings.topic} if self._settings.topic else {}
-        named = {"messaging.operation.name": "process", "messaging.operation.type": "process"}
-        return {"messaging.system": "kafka", **named, **topic}
+        from pyspark_kafka._base.traces.steps import messaging_attributes  # noqa: PLC0415 - few queries have spans
+
+        return messaging_attributes("process", "process", self._settings.topic)
 
     def take_sample(self) -> LinkSample:
         """Return what the headers of a few records have said since the last call; empty for a query without spans."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka._base.traces.batch_ids import batch_trace_id
 from pyspark_kafka._base.traces.roles import SpanKind
-from pyspark_kafka._base.traces.steps import inside
+from pyspark_kafka._base.traces.steps import messaging_attributes, part_of, span_name
 from pyspark_kafka._base.traces.task_place import current_place
 from pyspark_kafka._base.traces.trace_parent import parse_trace_parent
 from pyspark_kafka.connector import PartitionReader
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka._base.traces.link_sample import LinkSample
-    from pyspark_kafka._base.traces.roles import Attribute, Span, Tracer
+    from pyspark_kafka._base.traces.roles import Span, Tracer
 
 
 def start_read(tracer: Tracer, topic: str, *, parent: str, plan: str) -> Span:
@@ -30,23 +29,13 @@ def start_read(tracer: Tracer, topic: str, *, parent: str, plan: str) -> Span:
         plan: the span of the plan; empty: none is known.
     """
     place = current_place()
-    trace_id = 0
-    if place is not None and place.batch_id is not None:
-        trace_id = batch_trace_id(place.run_id or place.query_id or "", place.batch_id)
-    attributes: dict[str, Attribute] = {
-        "messaging.system": "kafka",
-        "messaging.operation.name": "poll",
-        "messaging.operation.type": "receive",
-        **({"messaging.destination.name": topic} if topic else {}),
-        **({} if place is None else place.attributes),
-    }
-    name = f"poll {topic}" if topic else "poll"
+    trace_id = 0 if place is None else place.trace_id
     span = tracer.start(
-        name,
+        span_name("poll", topic),
         SpanKind.CLIENT,
         parent=parent or ("" if trace_id else plan),
         trace_id=trace_id,
-        attributes=attributes,
+        attributes=messaging_attributes("poll", "receive", topic) | ({} if place is None else place.attributes),
     )
     planned = parse_trace_parent(plan)
     if planned is not None and (parent or trace_id):
@@ -72,12 +61,8 @@ class TracedPartitionReader(PartitionReader):
 
     def next(self) -> bool:
         """Move to the next batch of records."""
-        try:
-            with inside(self._span):
-                return self._reader.next()
-        except BaseException as error:
-            self._span.fail(error)
-            raise
+        with part_of(self._span):
+            return self._reader.next()
 
     def get(self) -> pa.RecordBatch:
         """Return the batch that `next()` moved to."""

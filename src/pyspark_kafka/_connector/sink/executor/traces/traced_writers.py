@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka._base.traces.batch_ids import batch_trace_id
 from pyspark_kafka._base.traces.roles import SpanKind, Traced
-from pyspark_kafka._base.traces.steps import current_span, inside
+from pyspark_kafka._base.traces.steps import current_span, inside, messaging_attributes, part_of, span_name
 from pyspark_kafka._base.traces.task_place import current_place
 from pyspark_kafka._client.options import TraceOptions, option_tracer
 from pyspark_kafka.connector import DataWriter, DataWriterFactory, StreamingDataWriterFactory, WriterCommitMessage
@@ -15,7 +14,7 @@ from pyspark_kafka.connector import DataWriter, DataWriterFactory, StreamingData
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyspark_kafka._base.traces.roles import Attribute, Span, Tracer
+    from pyspark_kafka._base.traces.roles import Span, Tracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +48,13 @@ class TracedWriter(DataWriter):
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
         self._rows += batch.num_rows
-        try:
-            with inside(self._span):
-                self._writer.write(batch)
-        except BaseException as error:
-            self._span.fail(error)
-            raise
+        with part_of(self._span):
+            self._writer.write(batch)
 
     def commit(self) -> TracedMessage:
         """Commit the rows."""
-        try:
-            with inside(self._span):
-                return TracedMessage(self._writer.commit(), self._span.traceparent)
-        except BaseException as error:
-            self._span.fail(error)
-            raise
+        with part_of(self._span):
+            return TracedMessage(self._writer.commit(), self._span.traceparent)
 
     def abort(self) -> None:
         """Abort the rows."""
@@ -136,15 +127,10 @@ def start_write(tracer: Tracer, topic: str, parent: str) -> Span:
         parent: the span that runs the query; empty: none is known.
     """
     place = current_place()
-    trace_id = 0
-    if place is not None and place.batch_id is not None:
-        trace_id = batch_trace_id(place.run_id or place.query_id or "", place.batch_id)
-    attributes: dict[str, Attribute] = {
-        "messaging.system": "kafka",
-        "messaging.operation.name": "send",
-        "messaging.operation.type": "send",
-        **({"messaging.destination.name": topic} if topic else {}),
-        **({} if place is None else place.attributes),
-    }
-    name = f"send {topic}" if topic else "send"
-    return tracer.start(name, SpanKind.PRODUCER, parent=parent, trace_id=trace_id, attributes=attributes)
+    return tracer.start(
+        span_name("send", topic),
+        SpanKind.PRODUCER,
+        parent=parent,
+        trace_id=0 if place is None else place.trace_id,
+        attributes=messaging_attributes("send", "send", topic) | ({} if place is None else place.attributes),
+    )
