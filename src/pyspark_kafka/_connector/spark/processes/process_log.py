@@ -128,12 +128,11 @@ def log_as_spark(where: str = "", query_id: str = "", run_id: str = "") -> None:
     _query_id, _run_id = query_id, run_id
     _where = where if len(where) <= _MAX_WHERE else f"{where[:_MAX_WHERE]}…"
     stand_in()
-    context = TaskContext.get()
-    if context is None:
+    place = _place()
+    if place is None:
         forget_task()
     else:
-        query, run = _query_of(context)
-        name_requests(query_id=query, run_id=run, stage=context.stageId(), task=context.partitionId())
+        name_requests(query_id=place.query_id, run_id=place.run_id, stage=place.stage, task=place.task)
 
 
 @contextmanager
@@ -163,37 +162,30 @@ def spark_step(where: str = "", *, query_id: str = "", run_id: str = "", freeze:
 
 def _task() -> str:
     """Return the query and task of a line; empty outside of tasks."""
-    context = TaskContext.get()
-    if context is None:
+    place = _place()
+    if place is None:
         return ""
-    query_id, run_id = _query_of(context)
     fields = {
-        "queryId": query_id,
-        "runId": run_id,
-        "batchId": context.getLocalProperty(_BATCH_ID),
-        "stage": context.stageId(),
-        "TID": context.taskAttemptId(),
+        "queryId": place.query_id,
+        "runId": place.run_id,
+        "batchId": place.batch_id,
+        "stage": place.stage,
+        "TID": place.attempt,
     }
     return " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
 
 
 def _place() -> TaskPlace | None:
-    """Return the task of this process, for its spans."""
+    """Return the task of this process, for its log lines, its client id and its spans."""
     context = TaskContext.get()
     if context is None:
         return None
-    query_id, run_id = _query_of(context)
+    query_id, run_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_RUN_ID)
+    if not query_id:
+        # The job group of other jobs is whatever the user calls a group.
+        query_id, run_id = _query_id or None, _run_id or None
     batch_id = context.getLocalProperty(_BATCH_ID)
     return TaskPlace(query_id, run_id, batch_id, context.stageId(), context.partitionId(), context.taskAttemptId())
 
 
 find_places_with(_place)
-
-
-def _query_of(context: TaskContext) -> tuple[str | None, str | None]:
-    """Return the ids of a task's query and of its run; None where it has none."""
-    query_id = context.getLocalProperty(_QUERY_ID)
-    if query_id:
-        return query_id, context.getLocalProperty(_RUN_ID)
-    # The job group of other jobs is whatever the user calls a group.
-    return _query_id or None, _run_id or None
