@@ -16,7 +16,7 @@ import pytest
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, await_committed, produce
 from kit.network.changes import cut, lost, throttled
-from kit.network.proxy import Proxies, Proxy
+from kit.network.proxy import Proxy, proxied
 from kit.network.wire import CLEAN, Drip, Wire
 from kit.reading import client_of, drain
 from kit.rights import COMMITS, SOURCE, TARGET
@@ -58,9 +58,7 @@ LOST_OF_TRANSACTIONS = ("FindCoordinator", "InitProducerId", "AddPartitionsToTxn
 @pytest.fixture
 def proxy(kafka: EmbeddedKafka) -> Iterator[Proxy]:
     """The network before the broker of the run; nothing is pooled of it afterwards."""
-    host, _, port = kafka.bootstrap_servers.rpartition(":")
-    with Proxies() as proxies:
-        (made,) = proxies.before((host, int(port)))
+    with proxied(kafka.bootstrap_servers) as made:
         yield made
         drop_producers()
         close_clients()

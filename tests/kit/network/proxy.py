@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Coroutine, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -468,3 +468,12 @@ class Proxies:
         # A transport closes its socket in the turn after, and the loop stops after these.
         for _ in range(_TURNS):
             await asyncio.sleep(0)
+
+
+@contextmanager
+def proxied(bootstrap_servers: str) -> Iterator[Proxy]:
+    """Return a proxy that reads frames, before the one broker of an address."""
+    host, _, port = bootstrap_servers.rpartition(":")
+    with Proxies() as proxies:
+        (made,) = proxies.before((host, int(port)))
+        yield made

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
-from kit.network.proxy import Proxies, Proxy
+from kit.network.proxy import Proxy, proxied
 from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.testing import EmbeddedKafka
@@ -19,9 +19,7 @@ from pyspark_kafka.testing import EmbeddedKafka
 @pytest.fixture
 def proxy(kafka: EmbeddedKafka) -> Iterator[Proxy]:
     """A broker whose requests are counted by client id."""
-    host, _, port = kafka.bootstrap_servers.rpartition(":")
-    with Proxies() as proxies:
-        (made,) = proxies.before((host, int(port)))
+    with proxied(kafka.bootstrap_servers) as made:
         yield made
 
 
