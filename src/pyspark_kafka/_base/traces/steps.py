@@ -35,7 +35,7 @@ def inside(span: Span) -> Iterator[None]:
 
 @contextmanager
 def part_of(span: Span) -> Iterator[None]:
-    """Run the block inside a span, which notes its error; the span goes on."""
+    """Run the block inside a span, which notes its error and stays open."""
     try:
         with inside(span):
             yield
@@ -50,7 +50,7 @@ def span_name(step: str, topic: str | None) -> str:
 
 
 def messaging_attributes(operation: str, kind: str, topic: str | None) -> dict[str, Attribute]:
-    """Return the attributes that OpenTelemetry's conventions for messaging give an operation.
+    """Return an operation's attributes, by OpenTelemetry's conventions for messaging.
 
     Args:
         operation: its name.
