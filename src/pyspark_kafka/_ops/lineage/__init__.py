@@ -4,7 +4,8 @@
   Spark uses, `datasets` makes topics of options, `column_paths` finds columns that pass through unchanged.
 - `events` makes events of the facts. `sender` sends them in a thread of its own.
 - `runs` keeps the facts of running queries, `plans/` reads them from their plans, `reports` from Spark's reports.
-- `listener` listens to a session, with `batch_ends` for batches; users import it from `pyspark_kafka.lineage`.
+- `listener` listens to a session, with `batch_ends` for batches of classic Spark and `connect_queries` for the queries
+  of a Spark Connect client; users import it from `pyspark_kafka.lineage`.
 - `client` opens OpenLineage's client.
 
 Runs on the driver, or in the client of Spark Connect.

@@ -22,7 +22,9 @@ from pyspark_kafka._connector.spark.local_bus import LOCAL_BUS, session_key
 from pyspark_kafka._connector.spark.processes.process_log import stand_in
 from pyspark_kafka._ops.lineage.batch_ends import BatchEnds, await_reports
 from pyspark_kafka._ops.lineage.client import open_client
+from pyspark_kafka._ops.lineage.connect_queries import ConnectQueries
 from pyspark_kafka._ops.lineage.naming import application_names
+from pyspark_kafka._ops.lineage.plans.connect_plans import parts_of
 from pyspark_kafka._ops.lineage.plans.continuous_queries import continuous_parts
 from pyspark_kafka._ops.lineage.plans.spark_plans import batch_parts, stream_execution, streaming_parts
 from pyspark_kafka._ops.lineage.reports import failure_message, kafka_reads, written_rows
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     )
 
     from pyspark_kafka._ops.lineage.client import ClientOfOpenLineage
+    from pyspark_kafka._ops.lineage.connect_queries import ConnectRun
     from pyspark_kafka._ops.lineage.values import RunFacts, State
 
 _LOG = logging.getLogger("pyspark_kafka.lineage")
@@ -80,6 +83,7 @@ class LineageListener(TextEventsListener):
         own = weakref.ref(self)
         # The JVM may hold it for as long as the program lives.
         self._batches = BatchEnds(partial(_batch_ended, own))
+        self._connect = ConnectQueries(self)
         self._at_exit = partial(_finish, own)
         # Without a session nobody stops it, and the thread ends automatically.
         weakref.finalize(self, self._sender.end).atexit = False
@@ -111,6 +115,11 @@ class LineageListener(TextEventsListener):
 
     def belong_to(self, session: Any) -> None:
         """Live as long as this object of the session: PySpark's client of Spark Connect drops its listeners at will."""
+        if not self._connect.join(session):
+            _LOG.warning(
+                "Lineage: the requests of this client of Spark Connect cannot be seen. Continuous queries have events; "
+                "batches and micro-batches have none."
+            )
         self._session = weakref.ref(session)
         session._pyspark_kafka_lineage = self  # noqa: SLF001 - PySpark has no place for what belongs to a session
 
@@ -126,6 +135,7 @@ class LineageListener(TextEventsListener):
         if session is not None:
             try:
                 await_reports(session, deadline.remaining_s())
+                self._connect.await_ends(session, deadline.remaining_s())
             except Exception:  # noqa: BLE001 - a report that is late has no event
                 _LOG.debug("Lineage: Spark has more reports.", exc_info=True)
         return self._sender.flush(deadline.remaining_s())
@@ -155,6 +165,7 @@ class LineageListener(TextEventsListener):
             session = attached()
             self._batches.leave()
             if session is not None:
+                self._connect.leave(session)
                 leave_bus(session, self)
                 vars(session).pop("_pyspark_kafka_lineage", None)
             # Spark may still call the listener of an ended session.
@@ -185,19 +196,32 @@ class LineageListener(TextEventsListener):
             rows = kafka_reads(progress), written_rows(progress)
             yield self._known_runs.progress(str(progress.runId), *rows)
 
-        self._post(build, "RUNNING", at)
+        self._connect.after_starts(lambda: self._post(build, "RUNNING", at))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Do nothing: an idle query has read and written nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Note that a query has ended, or why it has failed."""
-        run_id, reason = str(event.runId), event.exception
+        run_id, reason, at = str(event.runId), event.exception, _now()
 
         def build() -> Iterator[RunFacts | None]:
             yield self._known_runs.end(run_id, None if reason is None else failure_message(reason))
 
-        self._post(build, "COMPLETE" if reason is None else "FAIL", _now())
+        def post() -> None:
+            self._post(build, "COMPLETE" if reason is None else "FAIL", at)
+            self._connect.stream_ended(run_id)
+
+        self._connect.after_starts(post)
+
+    def connect_stream_started(self, run: ConnectRun, run_id: str) -> None:
+        """Note that the client of Spark Connect has started a stream."""
+        self._post_start(run_id, partial(parts_of, run.query, run.columns))
+
+    def connect_batch_ended(self, run: ConnectRun, error: BaseException | None) -> None:
+        """Note that a batch query of the client of Spark Connect has ended."""
+        parts = partial(parts_of, run.query, run.columns, run.metrics)
+        self._post_batch(parts, run.began, _now(), None if error is None else str(error))
 
     def batch_ended(self, execution: Any, duration_ns: int, error: str | None) -> None:
         """Note that a batch query has ended.
@@ -207,14 +231,17 @@ class LineageListener(TextEventsListener):
             duration_ns: how long the query took.
             error: why it failed; None if it did not.
         """
-        at, run_id = _now(), str(uuid.uuid4())
+        at = _now()
         began = at - timedelta(microseconds=duration_ns // 1_000)
+        self._post_batch(partial(batch_parts, execution), began, at, error)
+
+    def _post_batch(self, parts: Callable[[], QueryParts], began: datetime, at: datetime, error: str | None) -> None:
         message = None if error is None else failure_message(error)
 
         def build() -> Iterator[tuple[RunFacts, State, datetime]]:
-            parts = batch_parts(execution)
-            if parts.has_topics:
-                facts = self._application_facts.facts(parts, run_id, message)
+            found = parts()
+            if found.has_topics:
+                facts = self._application_facts.facts(found, str(uuid.uuid4()), message)
                 yield replace(facts, error=None), "START", began
                 yield facts, "COMPLETE" if message is None else "FAIL", at
 
@@ -290,11 +317,6 @@ def listen(session: SparkSession) -> LineageListener:
         own = weakref.ref(session)
         listener = LineageListener(client, lambda: _application_of(own))
         if not client.is_disabled:
-            if not hasattr(session, "_jsparkSession"):
-                _LOG.warning(
-                    "Lineage: a client of Spark Connect has no plans of queries. Continuous queries have events; "
-                    "batches and micro-batches have none."
-                )
             listener.attach(session)
             _LISTENERS[key] = listener
         return listener

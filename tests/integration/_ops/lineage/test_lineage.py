@@ -404,25 +404,50 @@ def test_program_that_does_not_listen_imports_nothing_of_openlineage(
 _CONNECT = """
 import sys
 from pyspark.sql import SparkSession
+import pyspark_kafka
 from pyspark_kafka import continuous, lineage
 
 remote, servers, source, target, place = sys.argv[1:]
 spark = SparkSession.builder.remote(remote).getOrCreate()
-listener = lineage.listen(spark)
-query = (
-    continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
-    .option("subscribe", source).option("startingOffsets", "earliest").load().select("value")
-    .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
-    .option("checkpointLocation", place + "/checkpoint").option("tasks", 1).trigger(availableNow=True).start()
-)
+lineage.listen(spark)
+kafka = {"kafka.bootstrap.servers": servers}
+read = {**kafka, "subscribe": source, "startingOffsets": "earliest"}
+"""
+_CONNECT_CONTINUOUS = """
+rows = continuous.read(spark).format("pyspark_kafka").options(**read).load().select("value")
+write = rows.writeStream.format("pyspark_kafka").options(**kafka).option("topic", target)
+query = write.option("checkpointLocation", place + "/checkpoint").option("tasks", 1).trigger(availableNow=True).start()
 query.awaitTermination()
-rows = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("subscribe", source)
-print(rows.load().count())
+"""
+_CONNECT_MICRO_BATCH = """
+rows = spark.readStream.format("pyspark_kafka").options(**read).load().select("value")
+write = rows.writeStream.format("pyspark_kafka").options(**kafka).option("topic", target).queryName("copy")
+query = write.option("checkpointLocation", place + "/checkpoint").trigger(availableNow=True).start()
+query.awaitTermination()
+print(query.runId)
+"""
+_CONNECT_BATCH = """
+rows = spark.read.format("pyspark_kafka").options(**read).load()
+print(rows.groupBy("partition").count().collect()[0]["count"])
+rows.select("value").write.format("pyspark_kafka").options(**kafka).option("topic", target).mode("append").save()
+try:
+    rows.selectExpr("raise_error('broken') AS value").toArrow()
+except Exception:
+    print("failed")
+typed = spark.read.format("pyspark_kafka").options(**read, valueFormat="json", valueSchema="id INT", mode="PERMISSIVE")
+good = [f"'{source}' AS topic", "to_json(value) AS value"]
+both = pyspark_kafka.with_dead_letters(typed.load(), good, topic=target)
+both.write.format("pyspark_kafka").options(**kafka).mode("append").save()
+spark.range(3).count()
+lineage.listen(spark).stop()
+print(rows.count())
 """
 
 
 @pytest.mark.full("Spark Connect")
-def test_continuous_queries_have_the_same_events_on_spark_connect(
+@pytest.mark.parametrize("program", [_CONNECT_CONTINUOUS, _CONNECT_MICRO_BATCH], ids=["continuous", "micro-batch"])
+def test_streams_have_the_same_events_on_spark_connect(
+    program: str,
     bootstrap_servers: str,
     make_topic: TopicMaker,
     connect_url: str,
@@ -432,9 +457,39 @@ def test_continuous_queries_have_the_same_events_on_spark_connect(
     source, target = make_topic(), make_topic()
     produce(bootstrap_servers, source, [Record(None, b"v", 0)] * 5)
     arguments = connect_url, bootstrap_servers, source, target, str(tmp_path)
-    assert run_program(_CONNECT, *arguments, place=tmp_path).strip() == "5"
-    assert is_whole(collector.of_job("continuous_query"))
-    # The batch has none.
-    assert len(collector.events) == len(collector.of_job("continuous_query"))
-    end = collector.events[-1]
+    run_id = run_program(_CONNECT + program, *arguments, place=tmp_path).strip()
+    is_continuous = program is _CONNECT_CONTINUOUS
+    assert is_whole(collector.of_job("continuous_query" if is_continuous else "write_to_data_source_v2"))
+    # The jobs that run it have none.
+    assert len({each["run"]["runId"] for each in collector.events}) == 1
+    start, end = collector.events[0], collector.events[-1]
+    assert is_continuous or end["run"]["runId"] == run_id
+    assert (topics(start["inputs"]), topics(start["outputs"])) == ({source: None}, {target: None})
     assert (topics(end["inputs"]), topics(end["outputs"])) == ({source: 5}, {target: 5})
+    assert columns(end["inputs"][0])["offset"] == "long"
+    assert columns(end["outputs"][0]) == {"value": "binary"}
+
+
+@pytest.mark.full("Spark Connect")
+def test_batches_have_their_topics_on_spark_connect(
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    connect_url: str,
+    collector: LineageCollector,
+    tmp_path: Path,
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, [Record(None, b"v", 0)] * 5)
+    arguments = connect_url, bootstrap_servers, source, target, str(tmp_path)
+    assert run_program(_CONNECT + _CONNECT_BATCH, *arguments, place=tmp_path).split() == ["5", "failed", "5"]
+    assert collector.states() == [*["START", "COMPLETE"] * 2, "START", "FAIL", "START", "COMPLETE"]
+    read, write, failed, letters = collector.events[1::2]
+    assert (topics(read["inputs"]), read["outputs"]) == ({source: 5}, [])
+    # The response to a write has no counts.
+    assert (topics(write["inputs"]), topics(write["outputs"])) == ({source: None}, {target: None})
+    assert write["job"]["name"].endswith(f".append_data_pyspark_kafka.{target.replace('.', '_')}")
+    assert columns(write["outputs"][0]) == {"value": "binary"}
+    message = failed["run"]["facets"]["errorMessage"]["message"]
+    assert "broken" in message
+    assert "JVM stacktrace" not in message
+    assert topics(letters["outputs"]) == {source: None, target: None}

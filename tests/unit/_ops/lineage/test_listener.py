@@ -247,14 +247,14 @@ def test_listener_goes_with_its_session(client: StandInClient) -> None:
     assert gone() is None
 
 
-def test_listener_says_what_a_client_of_spark_connect_cannot_see(
+def test_listener_says_what_it_cannot_see_at_a_client_of_spark_connect(
     client: StandInClient, session: LineageSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     listener = lineage.listen(session)  # type: ignore[arg-type]
     assert client.events == []
     (record,) = caplog.records
     assert record.getMessage() == (
-        "Lineage: a client of Spark Connect has no plans of queries. Continuous queries have events; batches and "
-        "micro-batches have none."
+        "Lineage: the requests of this client of Spark Connect cannot be seen. Continuous queries have events; batches "
+        "and micro-batches have none."
     )
     listener.stop()

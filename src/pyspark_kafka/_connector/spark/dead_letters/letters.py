@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pyspark_kafka._connector.spark.dead_letters.error_headers import error_headers
@@ -27,6 +28,7 @@ _CORRUPT = "_corrupt_record"
 # What the corrupt column must have; a typed read adds the id of the schema.
 _FIELDS = {"column": "string", "reason": "string", "message": "string", "rawKey": "binary", "rawValue": "binary"}
 _LETTER = "__pyspark_kafka_letter"
+_LETTER_TOPIC = re.compile(r"named_struct\('topic', CAST\(X'([0-9a-f]*)' AS STRING\)")
 _HOW_TO_READ = (
     'Read with .option("mode", "PERMISSIVE"), keep the columns topic, partition, offset and the corrupt one, and name '
     "the latter with corrupt_column=... if option 'columnNameOfCorruptRecord' is set."
@@ -150,6 +152,12 @@ def with_dead_letters(
     if "partition" in found:
         columns.append(f"CASE WHEN {is_bad} THEN NULL ELSE `partition` END AS `partition`")
     return rows.selectExpr(*columns)
+
+
+def letter_topic(expression: str) -> str | None:
+    """Return the topic of the dead letters that an expression of this module makes; None if it makes none."""
+    found = _LETTER_TOPIC.search(expression) if expression.endswith(f"AS {quoted(_LETTER)}") else None
+    return None if found is None else bytes.fromhex(found[1]).decode()
 
 
 def _check(df: DataFrame, topic: str, headers: str, corrupt_column: str) -> ErrorHeaders:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FORMAT = "pyspark_kafka"
 # What Spark calls the step of a micro-batch that writes to a table.
-_STREAMING_WRITE = "WriteToDataSourceV2"
+STREAMING_WRITE = "WriteToDataSourceV2"
 
 
 def stream_execution(session: SparkSession, query_id: str) -> Any:
@@ -43,7 +43,7 @@ def streaming_parts(execution: Any, name: str | None) -> QueryParts:
     """
     plan, sink = execution.analyzedPlan(), execution.sink()
     is_ours = _is_ours(sink)
-    parts = QueryParts(_STREAMING_WRITE if is_ours else class_of(sink), name=name, reads=_reads(plan))
+    parts = QueryParts(STREAMING_WRITE if is_ours else class_of(sink), name=name, reads=_reads(plan))
     if is_ours:
         options = _scala_map(_field(execution, "extraOptions"))
         parts.writes.append(WritePart(options, _columns(plan), topics=written_topics(plan)))
