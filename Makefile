@@ -44,7 +44,7 @@ spark_venv = case '$(SPARK)' in 4.[0-9]) ;; *) echo 'make: set SPARK to a versio
 interop_venv = $(if $(SPARK),.venv-spark$(SPARK),.venv-pyspark42)
 # What differs between versions of PySpark shows here; tests/kit/fixtures/spark_versions.py has what fails.
 spark_tests = tests/unit/_connector/spark tests/unit/continuous/reports tests/integration/continuous \
-	$(addprefix tests/integration/_connector/,spark source table) $(addprefix tests/integration/_ops/,operations diagnosis)
+	$(addprefix tests/integration/_connector/,spark source table) $(addprefix tests/integration/_ops/,operations diagnosis lineage)
 release_venv = $(prepare) .venv-release --group release --without-spark
 # setuptools: run_asan.py builds the kernel outside of pip; as in [build-system].
 fuzz_venv = $(prepare) .venv-fuzz --group test --with '$(atheris)' --with 'setuptools>=77'
