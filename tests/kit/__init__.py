@@ -28,7 +28,8 @@
 | no socket that kafka-python left open | `fixtures/kafka_python.py` |
 | living processes by their environment | `processes.py` |
 | spans in memory | `spans.py` |
-| spans of other processes | `span_files.py` |
+| spans of other processes | `span_files.py`, `span_collector.py` by OpenTelemetry's own protocol |
+| an HTTP server for posts | `posts.py` |
 | the record of a whole run of the tests | `fixtures/recorded.py` |
 | nothing that an earlier test left open, no handler of SIGTERM, no process after the run | `fixtures/leftovers.py` |
 | the requests and responses of a test, in order | `fixtures/wire.py` |

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from kit.openlineage_schemas import check_event
+from kit.posts import served_posts
 
 
 class LineageCollector:
@@ -22,7 +21,7 @@ class LineageCollector:
         status: the answer to the next events.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str = "") -> None:
         self.url = url
         self.events: list[dict[str, Any]] = []
         self.refused: list[str] = []
@@ -53,26 +52,6 @@ class LineageCollector:
 @contextmanager
 def lineage_collector() -> Iterator[LineageCollector]:
     """Serve a collector on a free port of the loopback interface."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            status = collector.take(body) if self.path == "/api/v1/lineage" else 404
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    collector = LineageCollector(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    collector = LineageCollector()
+    with served_posts("/api/v1/lineage", collector.take) as collector.url:
         yield collector
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

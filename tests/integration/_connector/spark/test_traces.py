@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_all, produce
 from kit.programs.run import run_logging_program
+from kit.span_collector import span_collector
 from kit.span_files import KeptSpan, kept_spans, variables_of_exporter
 from kit.spans import KeptTracer
 from pyspark_kafka._base.traces.roles import SpanKind
@@ -78,8 +80,17 @@ class Picture:
             self.produced.append(_ids(span.traceparent))
         produce(self._servers, self._source, records)
 
-    def copy(self, program: str, *, mode: str = "link", headers: bool = False, parent: str = "", **sink: str) -> None:
-        """Run a query as a program."""
+    def copy(
+        self,
+        program: str,
+        *,
+        mode: str = "link",
+        headers: bool = False,
+        parent: str = "",
+        exporter: Mapping[str, str] | None = None,
+        **sink: str,
+    ) -> None:
+        """Run a query as a program; its spans are in files, if it has no other exporter."""
         text = START.replace("MODE", repr(mode)) + program
         columns = ["key", "value", "headers"] if headers else ["key", "value"]
         text = text.replace("HEADERS", repr(headers)).replace("COLUMNS", repr(columns)).replace("SINK", repr(sink))
@@ -88,7 +99,7 @@ class Picture:
             sink["checkpointLocation"] = checkpoint
         printed, self.log = run_logging_program(
             text, self._servers, self._source, self._target, checkpoint, parent,
-            place=self._place, environment=variables_of_exporter(self._place),
+            place=self._place, environment=exporter or variables_of_exporter(self._place),
         )  # fmt: skip
         self.run_id = printed.strip().splitlines()[-1] if printed.strip() else ""
         self.spans = kept_spans(self._place)
@@ -197,6 +208,22 @@ def test_exactly_once_continuous_query_names_its_epochs(picture: Picture) -> Non
     picture.copy(CONTINUOUS, deliveryGuarantee="exactly_once")
     lanes = picture.named("process")
     assert set(picture.consumed()) == {lane.ids for lane in lanes}
+
+
+@_FULL
+@pytest.mark.parametrize("program", [MICRO_BATCH, CONTINUOUS], ids=["micro-batch", "continuous"])
+def test_spans_reach_a_collector_by_the_protocol_of_opentelemetry(program: str, picture: Picture) -> None:
+    with span_collector() as collector:
+        variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_SERVICE_NAME": "orders-copy"}
+        picture.copy(program, exporter=variables)
+    assert collector.services == {"orders-copy"}
+    of_reads = [span for span in collector.spans if span.name.startswith(("poll", "process"))]
+    links = {(link.trace_id.hex(), link.span_id.hex()) for span in of_reads for link in span.links}
+    assert links >= set(picture.produced)
+    of_writes = [span for span in collector.spans if span.name.startswith(("send", "process"))]
+    assert set(picture.consumed()) <= {(span.trace_id.hex(), span.span_id.hex()) for span in of_writes}
+    assert {span.name.partition(" ")[0] for span in collector.spans} >= {"plan", "commit"}
+    assert "secret-value" not in str(collector.spans)
 
 
 def test_query_without_the_option_has_neither_spans_nor_headers(picture: Picture) -> None:
