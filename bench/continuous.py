@@ -175,6 +175,9 @@ def main(
     librdkafka: Annotated[bool, typer.Option(help="Whether librdkafka, linger.ms=0, makes the load.")] = False,
     legs: Annotated[bool, typer.Option(help="Whether to print where records were for how long.")] = False,
     exactly_once: Annotated[bool, typer.Option(help="Whether exactly once takes part.")] = True,
+    seen: Annotated[
+        str, typer.Option(help="Also a query with traces and lineage, sent to a collector at this address.")
+    ] = "",
     state: Annotated[bool, typer.Option(help="Whether a running count, with state by key, takes part.")] = False,
     records: Annotated[int, typer.Option(help="Records of the topics that are copied.")] = 4_000_000,
     runs: Annotated[int, typer.Option(help="Counted copies of each side.")] = 3,
@@ -189,7 +192,16 @@ def main(
     if not jars:
         console.print("Spark's own engines are left out: --jvm-jars (JVM_JARS of make) names no folder with its jars.")
     ensure_java_for_spark()
-    chosen = sides_of(with_jvm=bool(jars), real_time=real_time, with_exactly_once=exactly_once, with_state=state)
+    if seen:
+        # Before Spark starts: its processes have the variables of this one.
+        os.environ |= {"OTEL_EXPORTER_OTLP_ENDPOINT": seen, "OPENLINEAGE_URL": seen}
+    chosen = sides_of(
+        with_jvm=bool(jars),
+        real_time=real_time,
+        with_exactly_once=exactly_once,
+        with_state=state,
+        with_seen=bool(seen),
+    )
     words = [word.strip() for word in sides.split(",") if word.strip()]
     chosen = {name: start for name, start in chosen.items() if not words or any(word in name for word in words)}
     latencies: list[Latency] = []

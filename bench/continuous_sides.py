@@ -13,7 +13,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from session import JVM, OURS, jvm_process
 
-from pyspark_kafka import continuous
+from pyspark_kafka import continuous, lineage
 from pyspark_kafka._client.options import parse_write_options
 from pyspark_kafka._connector.sink.columns import SinkColumns
 from pyspark_kafka._connector.sink.executor.data_writer import KafkaDataWriter
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.state.by_key import StateByKey
 
 CLIENTS, JVM_CONTINUOUS = "our clients, no engine", "Spark, continuous"
+SEEN = "pyspark-kafka, at least once, traces and lineage"
 COUNTING = "pyspark-kafka, running count by key"
 COUNTING_ONCE = "pyspark-kafka, running count by key, exactly once"
 JVM_COUNTING = "Spark, micro-batches, running count by key"
@@ -140,18 +141,45 @@ def start_clients(place: Place) -> Copying:
     return ClientsCopy(place)
 
 
+class SeenCopy(SparkCopy):
+    """A query of ours whose session has lineage."""
+
+    def __init__(self, place: Place, query: Any, listener: lineage.LineageListener) -> None:
+        super().__init__(place, query)
+        self._listener = listener
+
+    def failure(self) -> object:
+        """Return why it ended, or what was lost; None if it runs."""
+        return super().failure() or (f"{self._listener.lost} events were lost" if self._listener.lost else None)
+
+    def stop(self) -> None:
+        """End the query and the lineage."""
+        super().stop()
+        self._listener.stop()
+
+
+def start_seen(place: Place, epoch: str) -> Copying:
+    """Start a continuous query of this package with spans and events; needs collectors."""
+    listener = lineage.listen(place.spark)
+    return SeenCopy(place, _started(place, epoch, {"traceContext": "link"}), listener)
+
+
 def start_ours(place: Place, epoch: str, **options: str) -> Copying:
     """Start a continuous query of this package."""
-    rows = continuous.read(place.spark).format(OURS).options(**place.kafka, subscribe=place.source)
+    return SparkCopy(place, _started(place, epoch, {}, **options))
+
+
+def _started(place: Place, epoch: str, both: dict[str, str], **options: str) -> Any:
+    rows = continuous.read(place.spark).format(OURS).options(**place.kafka, **both, subscribe=place.source)
     writer = (
         rows.option("startingOffsets", "latest")
         .load()
         .select("key", "value")
         .writeStream.format(OURS)
-        .options(**place.kafka, topic=place.target, checkpointLocation=place.checkpoint, **options)
+        .options(**place.kafka, **both, topic=place.target, checkpointLocation=place.checkpoint, **options)
         .trigger(continuous=epoch)
     )
-    return SparkCopy(place, writer.start())
+    return writer.start()
 
 
 def start_counting(place: Place, epoch: str, **options: str) -> Copying:
@@ -226,7 +254,7 @@ def start_jvm_counting(place: Place, trigger: dict[str, str]) -> Copying:
 
 
 def sides_of(
-    *, with_jvm: bool, real_time: str, with_exactly_once: bool, with_state: bool
+    *, with_jvm: bool, real_time: str, with_exactly_once: bool, with_state: bool, with_seen: bool
 ) -> dict[str, Callable[[Place], Copying]]:
     """Return the sides that take part, by name, in the order in which they run."""
     sides: dict[str, Callable[[Place], Copying]] = {CLIENTS: start_clients}
@@ -234,6 +262,8 @@ def sides_of(
         sides[JVM_CONTINUOUS] = lambda place: start_jvm(place, {"continuous": "1 second"})
         sides[REAL_TIME] = lambda place: start_jvm(place, {"realTime": real_time})
     sides[AT_LEAST_ONCE] = lambda place: start_ours(place, "1 second")
+    if with_seen:
+        sides[SEEN] = lambda place: start_seen(place, "1 second")
     if with_exactly_once:
         sides[EXACTLY_ONCE] = lambda place: start_ours(place, "100 ms", deliveryGuarantee="exactly_once")
     if with_state and with_jvm:

@@ -15,8 +15,6 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pyspark_kafka._base.threads import begin
-from pyspark_kafka._client.client.waiting.deadline import Deadline
 from pyspark_kafka._ops.lineage.datasets import columns_of
 from pyspark_kafka._ops.lineage.plans.connect_plans import query_of
 
@@ -31,6 +29,8 @@ _LOG = logging.getLogger("pyspark_kafka.lineage")
 _R = TypeVar("_R")
 
 _METHOD = "_execute_and_fetch_as_iterator"
+# How long the end of a stream waits for the report about it.
+_REPORT_S = 2.0
 _MAX_HELD = 1_000
 _MAX_SCHEMAS = 100
 
@@ -110,20 +110,6 @@ class ConnectQueries:
             self._running.discard(run_id)
             self._changed.notify_all()
 
-    def await_ends(self, session: Any, within_s: float) -> None:
-        """Wait for reports about ended streams, on Spark Connect, whose reports nobody can wait for otherwise.
-
-        Raises:
-            TimeoutError: the server does not respond in time.
-        """
-        if hasattr(session, "_jsparkSession") or not self._running:
-            return
-        deadline = Deadline(within_s * 1_000)
-        asked = begin(lambda: {str(query.runId) for query in session.streams.active}, "lineage")
-        active = asked.result(deadline.remaining_s())
-        with self._changed:
-            self._changed.wait_for(lambda: self._running <= active, deadline.remaining_s())
-
     def follow(self, run: ConnectRun, items: Generator[Any, None, None]) -> Iterator[Any]:
         """Yield the items of a response, and report what they say."""
         error: BaseException | None = None
@@ -141,6 +127,25 @@ class ConnectQueries:
             raise
         finally:
             _unnoticed(self._end, run, error)
+
+    def follow_end(self, command: Any, items: Generator[Any, None, None]) -> Iterator[Any]:
+        """Yield the items of a response about a stream. If it has ended, wait a moment for Spark's report about that.
+
+        The program may end next, and reports come no more.
+        """
+        is_over = command.WhichOneof("command") == "stop"
+        try:
+            with closing(items):
+                for item in items:
+                    is_over = is_over or _is_terminated(item)
+                    yield item
+        except Exception:
+            is_over = is_over or command.WhichOneof("command") == "await_termination"
+            raise
+        finally:
+            if is_over:
+                with self._changed:
+                    self._changed.wait_for(lambda: command.query_id.run_id not in self._running, _REPORT_S)
 
     def _begin(self, run: ConnectRun) -> None:
         if run.query.is_stream:
@@ -185,8 +190,16 @@ class _Followed:
         queries = self._queries()
         if queries is None:
             return items
+        command = request.plan.command
+        if command.WhichOneof("command_type") == "streaming_query_command":
+            return queries.follow_end(command.streaming_query_command, items)
         query = _unnoticed(query_of, request.plan)
         return items if query is None else queries.follow(ConnectRun(query, self._columns), items)
+
+
+def _is_terminated(item: Any) -> bool:
+    result = item.get("streaming_query_command_result") if isinstance(item, dict) else None
+    return result is not None and bool(result.await_termination.terminated)
 
 
 def _unnoticed(call: Callable[..., _R], *args: Any) -> _R | None:

@@ -135,7 +135,6 @@ class LineageListener(TextEventsListener):
         if session is not None:
             try:
                 await_reports(session, deadline.remaining_s())
-                self._connect.await_ends(session, deadline.remaining_s())
             except Exception:  # noqa: BLE001 - a report that is late has no event
                 _LOG.debug("Lineage: Spark has more reports.", exc_info=True)
         return self._sender.flush(deadline.remaining_s())

@@ -9,7 +9,7 @@ import pytest
 
 from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, consume_all, produce
-from kit.programs.run import run_logging_program
+from kit.programs.run import run_connect_program, run_logging_program
 from kit.span_collector import span_collector
 from kit.span_files import KeptSpan, kept_spans, variables_of_exporter
 from kit.spans import KeptTracer
@@ -88,6 +88,7 @@ class Picture:
         headers: bool = False,
         parent: str = "",
         exporter: Mapping[str, str] | None = None,
+        connect: bool = False,
         **sink: str,
     ) -> None:
         """Run a query as a program; its spans are in files, if it has no other exporter."""
@@ -97,10 +98,13 @@ class Picture:
         checkpoint = str(self._place / "checkpoint")
         if sink.get("deliveryGuarantee") == "exactly_once" and program is not BATCH:
             sink["checkpointLocation"] = checkpoint
-        printed, self.log = run_logging_program(
-            text, self._servers, self._source, self._target, checkpoint, parent,
-            place=self._place, environment=exporter or variables_of_exporter(self._place),
-        )  # fmt: skip
+        arguments = self._servers, self._source, self._target, checkpoint, parent
+        variables = exporter or variables_of_exporter(self._place)
+        if connect:
+            text = text.replace('.master("local[2]")', '.remote("local[2]")')
+            printed = run_connect_program(text, *arguments, place=self._place, environment=variables)
+        else:
+            printed, self.log = run_logging_program(text, *arguments, place=self._place, environment=variables)
         self.run_id = printed.strip().splitlines()[-1] if printed.strip() else ""
         self.spans = kept_spans(self._place)
 
@@ -224,6 +228,18 @@ def test_spans_reach_a_collector_by_the_protocol_of_opentelemetry(program: str, 
     assert set(picture.consumed()) <= {(span.trace_id.hex(), span.span_id.hex()) for span in of_writes}
     assert {span.name.partition(" ")[0] for span in collector.spans} >= {"plan", "commit"}
     assert "secret-value" not in str(collector.spans)
+
+
+@_FULL
+@pytest.mark.parametrize("program", [MICRO_BATCH, CONTINUOUS], ids=["micro-batch", "continuous"])
+def test_query_of_spark_connect_is_one_picture(program: str, picture: Picture) -> None:
+    picture.copy(program, connect=True)
+    reads = [*picture.named("poll"), *picture.named("process")]
+    writes = [*picture.named("send"), *picture.named("process")]
+    assert {link for read in reads for link in read.links} >= set(picture.produced)
+    assert set(picture.consumed()) <= {write.ids for write in writes}
+    assert {span.name.partition(" ")[0] for span in picture.spans} >= {"plan", "commit"}
+    assert {span.attributes["pyspark_kafka.run.id"] for span in writes} == {picture.run_id}
 
 
 def test_query_without_the_option_has_neither_spans_nor_headers(picture: Picture) -> None:

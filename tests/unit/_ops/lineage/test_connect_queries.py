@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import threading
 import uuid
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,7 +16,8 @@ from pyspark.sql.connect import proto
 from pyspark.sql.metrics import PlanMetrics
 from pyspark.sql.types import StructType
 
-from kit.waiting import PATIENCE_S
+from kit.waiting import PATIENCE_S, eventually
+from pyspark_kafka._ops.lineage import connect_queries as module
 from pyspark_kafka._ops.lineage.connect_queries import ConnectQueries, ConnectRun
 
 RUN = str(uuid.uuid4())
@@ -51,15 +54,6 @@ class StandInSession:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.running: list[Any] = []
-
-    @property
-    def streams(self) -> Any:
-        return self
-
-    @property
-    def active(self) -> list[Any]:
-        return self.running
 
 
 class Notes:
@@ -189,26 +183,69 @@ def test_start_that_fails_holds_nothing_back(queries: ConnectQueries, notes: Not
     assert notes.started == []
 
 
-def test_end_of_a_program_waits_for_the_reports_of_streams_that_have_ended(queries: ConnectQueries) -> None:
-    client = StandInClient(started())
-    session = StandInSession(client)
-    queries.join(session)
+def terminated() -> dict[str, Any]:
+    result = proto.StreamingQueryCommandResult()
+    result.query_id.run_id = RUN
+    result.await_termination.terminated = True
+    return {"streaming_query_command_result": result}
+
+
+def about_stream(name: str) -> proto.Plan:
+    plan = proto.Plan()
+    command = plan.command.streaming_query_command
+    command.query_id.run_id = RUN
+    if name == "await_termination":
+        command.await_termination.SetInParent()
+    else:
+        setattr(command, name, True)
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("command", "item"),
+    [("stop", None), ("await_termination", terminated()), ("await_termination", ValueError("failed"))],
+    ids=["stop", "end", "failure"],
+)
+def test_stream_that_ends_waits_for_its_report(
+    command: str, item: Any, queries: ConnectQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_REPORT_S", PATIENCE_S)
+    client = joined(queries, started())
     list(client.run(stream_plan()))
-    waiting = threading.Thread(target=queries.await_ends, args=(session, PATIENCE_S))
-    waiting.start()
+    client.items = [item]
+    ended = threading.Event()
+
+    def end() -> None:
+        with suppress(ValueError):
+            list(client.run(about_stream(command)))
+        ended.set()
+
+    threading.Thread(target=end, daemon=True).start()
+    eventually(lambda: client.closed == 2)
+    assert not ended.is_set()
     queries.stream_ended(RUN)
-    waiting.join(PATIENCE_S)
-    assert not waiting.is_alive()
+    assert ended.wait(PATIENCE_S)
 
 
-def test_end_of_a_program_does_not_wait_for_streams_that_run(queries: ConnectQueries) -> None:
-    client = StandInClient(started())
-    session = StandInSession(client)
-    queries.join(session)
+@pytest.mark.parametrize("command", ["status", "await_termination"])
+def test_stream_that_runs_waits_for_nothing(
+    command: str, queries: ConnectQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_REPORT_S", math.inf)
+    client = joined(queries, started())
     list(client.run(stream_plan()))
-    running = type("Query", (), {"runId": RUN})()
-    session.running = [running]
-    queries.await_ends(session, PATIENCE_S)
+    client.items = [{"streaming_query_command_result": proto.StreamingQueryCommandResult()}]
+    assert list(client.run(about_stream(command))) == client.items
+
+
+def test_report_that_never_comes_delays_the_end_by_a_moment(
+    queries: ConnectQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_REPORT_S", 0.01)
+    client = joined(queries, started())
+    list(client.run(stream_plan()))
+    client.items = [terminated()]
+    assert list(client.run(about_stream("await_termination"))) == [terminated()]
 
 
 def test_client_is_as_before_once_nobody_follows_it(queries: ConnectQueries, notes: Notes) -> None:

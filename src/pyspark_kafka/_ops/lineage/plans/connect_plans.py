@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_kafka._connector.spark.dead_letters.letters import letter_topic
-from pyspark_kafka._ops.lineage.plans.spark_plans import FORMAT, STREAMING_WRITE
+from pyspark_kafka._ops.lineage.plans.spark_plans import APPEND, FORMAT, STREAMING_WRITE
 from pyspark_kafka._ops.lineage.runs import QueryParts, ReadPart, WritePart
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _command(query: ConnectQuery, metrics: Sequence[Any]) -> str:
             return "ForeachBatchSink"
         return STREAMING_WRITE if _is_write(query) else f"write {_sink(query)}"
     if query.write is not None:
-        return f"AppendData {FORMAT}" if _is_write(query) else f"write {_sink(query)}"
+        return APPEND if _is_write(query) else f"write {_sink(query)}"
     names = [str(each.name) for each in metrics if not each.name.startswith(_WRAPPER)]
     return names[0] if names else str(query.relation.WhichOneof("rel_type"))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka._connector.spark.compat import spark_limits
 from pyspark_kafka._ops.lineage.datasets import columns_of
 from pyspark_kafka._ops.lineage.plans.written_topics import class_of, items_of, written_topics
 from pyspark_kafka._ops.lineage.runs import QueryParts, ReadPart, WritePart
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from pyspark_kafka._ops.lineage.values import DatasetColumn
 
 FORMAT = "pyspark_kafka"
-# What Spark calls the step of a micro-batch that writes to a table.
+# What Spark calls the step that writes to a table. The name of the table came with read limits, with PySpark 4.2.
+APPEND = "AppendData" if spark_limits is None else f"AppendData {FORMAT}"
+# The same step of a micro-batch.
 STREAMING_WRITE = "WriteToDataSourceV2"
 
 
@@ -107,8 +110,7 @@ def _executed(execution: Any) -> Any:
 def _command(plan: Any, executed: Any) -> str:
     if executed is None:
         name = str(plan.nodeName())
-        # As Spark names the step that writes to a table.
-        return f"{name} {FORMAT}" if name == "AppendData" else name
+        return APPEND if name == "AppendData" else name
     node = executed
     # The agent does the same: this name describes nothing.
     if class_of(node) == "WholeStageCodegenExec":
