@@ -20,6 +20,8 @@ _LOG = logging.getLogger(__name__)
 SPANS_DROPPED = "spans_dropped"
 """The counter of spans that no exporter got."""
 
+# As the SDK's own processors.
+DELAY_S = 5.0
 _MAX_SPANS = 2_048
 _MAX_BATCH = 512
 
@@ -27,24 +29,32 @@ _MAX_BATCH = 512
 class ExportQueue(SpanProcessor):
     """Hands ended spans to an exporter, on one thread that begins with the first span.
 
-    Spans that find the queue full are dropped; of an exporter that fails, its batch is dropped. Both are counted, and
-    logged once each. A fork leaves the thread behind: a forked child needs a queue of its own.
+    Spans wait for others, so that a process with a span a second sends a request every few seconds. Spans that find the
+    queue full are dropped; of an exporter that fails, its batch is dropped. Both are counted, and logged once each. A
+    fork leaves the thread behind: a forked child needs a queue of its own.
 
     Args:
         exporter: of the SDK.
+        delay_s: how long a span waits for others at most, in seconds.
         max_spans: how many spans wait at most.
         clock: monotonic seconds.
     """
 
     def __init__(
-        self, exporter: Any, *, max_spans: int = _MAX_SPANS, clock: Callable[[], float] = time.monotonic
+        self,
+        exporter: Any,
+        *,
+        delay_s: float = DELAY_S,
+        max_spans: int = _MAX_SPANS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._exporter, self._max_spans, self._clock = exporter, max_spans, clock
+        self._exporter, self._delay_s, self._max_spans, self._clock = exporter, delay_s, max_spans, clock
         self._spans: deque[Any] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         # Whether the exporter holds a batch; whether it has exceeded a deadline, and has not returned since.
         self._is_exporting = self._is_late = self._is_closed = False
+        self._flushing = 0
         self._logged: set[str] = set()
 
     def on_end(self, span: Any) -> None:
@@ -71,12 +81,17 @@ class ExportQueue(SpanProcessor):
         """
         until = self._clock() + timeout_millis / 1000
         with self._changed:
-            while self._spans or self._is_exporting:
-                left = until - self._clock()
-                if self._is_late or left <= 0:
-                    self._is_late = True
-                    return False
-                self._changed.wait(left)
+            self._flushing += 1
+            self._changed.notify_all()
+            try:
+                while self._spans or self._is_exporting:
+                    left = until - self._clock()
+                    if self._is_late or left <= 0:
+                        self._is_late = True
+                        return False
+                    self._changed.wait(left)
+            finally:
+                self._flushing -= 1
         return True
 
     def shutdown(self) -> None:
@@ -88,10 +103,10 @@ class ExportQueue(SpanProcessor):
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._spans:
-                    if self._is_closed:
-                        return
-                    self._changed.wait()
+                self._changed.wait_for(lambda: self._spans or self._is_closed)
+                if not self._spans:
+                    return
+                self._changed.wait_for(self._is_due, self._delay_s)
                 batch = [self._spans.popleft() for _ in range(min(len(self._spans), _MAX_BATCH))]
                 self._is_exporting = True
             try:
@@ -103,6 +118,9 @@ class ExportQueue(SpanProcessor):
             with self._changed:
                 self._is_exporting = self._is_late = False
                 self._changed.notify_all()
+
+    def _is_due(self) -> bool:
+        return self._flushing > 0 or self._is_closed or len(self._spans) >= _MAX_BATCH
 
     def _drop(self, count: int, reason: str) -> None:
         COUNTERS.add_count(SPANS_DROPPED, count)

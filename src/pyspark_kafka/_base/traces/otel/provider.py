@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _EXPORTERS, _DISABLED = "OTEL_TRACES_EXPORTER", "OTEL_SDK_DISABLED"
+_DELAY_MS = "OTEL_BSP_SCHEDULE_DELAY"
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _GROUP = "opentelemetry_traces_exporter"
 _OTLP = "otlp"
@@ -56,7 +57,7 @@ def find_provider(allow: Callable[[str], None]) -> Provider:
     try:
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - another package than the API
 
-        from pyspark_kafka._base.traces.otel.export_queue import ExportQueue  # noqa: PLC0415 - needs the SDK
+        from pyspark_kafka._base.traces.otel.export_queue import DELAY_S, ExportQueue  # noqa: PLC0415 - needs the SDK
         from pyspark_kafka._base.traces.otel.trace_ids import ChosenTraceIds  # noqa: PLC0415 - needs the SDK
     except ImportError:
         _LOG.warning(
@@ -68,7 +69,7 @@ def find_provider(allow: Callable[[str], None]) -> Provider:
     # No handler at the end of the process: it would wait for exporters.
     provider = TracerProvider(shutdown_on_exit=False, id_generator=ids)
     for exporter in _exporters(names):
-        provider.add_span_processor(ExportQueue(exporter))
+        provider.add_span_processor(ExportQueue(exporter, delay_s=_seconds(os.environ.get(_DELAY_MS), DELAY_S)))
     return Provider(provider, provider.force_flush, ids)
 
 
@@ -81,6 +82,13 @@ def exporter_names(environment: Any) -> list[str]:
         return []
     named = [name.strip() for name in environment.get(_EXPORTERS, "").split(",") if name.strip()] or [_OTLP]
     return [name for name in dict.fromkeys(named) if name != "none"]
+
+
+def _seconds(milliseconds: str | None, default: float) -> float:
+    try:
+        return max(0.0, float(milliseconds or "") / 1_000)
+    except ValueError:
+        return default
 
 
 def _exporters(names: list[str]) -> Iterator[Any]:

@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from kit.waiting import PATIENCE_S
+from kit.waiting import PATIENCE_S, eventually
 from pyspark_kafka._base.counters import COUNTERS
 from pyspark_kafka._base.traces.otel.export_queue import SPANS_DROPPED, ExportQueue
 
@@ -22,6 +22,7 @@ class HeldExporter:
     def __init__(self, *, result: Any = SpanExportResult.SUCCESS) -> None:
         self.result = result
         self.taken: list[str] = []
+        self.batches: list[int] = []
         self.is_held = threading.Event()
         self.go_on = threading.Event()
 
@@ -30,6 +31,7 @@ class HeldExporter:
         assert self.go_on.wait(PATIENCE_S)
         if isinstance(self.result, Exception):
             raise self.result
+        self.batches.append(len(spans))
         self.taken += [span.name for span in spans]
         return self.result
 
@@ -61,9 +63,30 @@ def test_flush_waits_until_spans_are_exported(exporter: HeldExporter) -> None:
     assert exporter.taken == ["a", "b"]
 
 
+def test_spans_wait_for_others_until_a_flush_a_full_batch_or_the_end(exporter: HeldExporter) -> None:
+    exporter.go_on.set()
+    queue = ExportQueue(exporter, delay_s=10**6)
+    end_spans(queue, "a")
+    end_spans(queue, "b")
+    assert not exporter.is_held.is_set()
+    assert queue.force_flush(int(PATIENCE_S * 1000))
+    assert exporter.batches == [2]
+    end_spans(queue, *map(str, range(512)))
+    eventually(lambda: exporter.batches == [2, 512])
+    end_spans(queue, "last")
+    queue.shutdown()
+    eventually(lambda: exporter.batches == [2, 512, 1])
+
+
+def test_span_alone_is_exported_after_the_delay(exporter: HeldExporter) -> None:
+    exporter.go_on.set()
+    end_spans(ExportQueue(exporter, delay_s=0.01), "a")
+    eventually(lambda: exporter.taken == ["a"])
+
+
 def test_exporter_that_hangs_costs_one_deadline_until_it_returns(exporter: HeldExporter) -> None:
     seen: list[float] = []
-    queue = ExportQueue(exporter, clock=lambda: seen.append(0.0) or float(len(seen)))  # type: ignore[func-returns-value]
+    queue = ExportQueue(exporter, delay_s=0, clock=lambda: seen.append(0.0) or float(len(seen)))  # type: ignore[func-returns-value]
     end_spans(queue, "a")
     assert exporter.is_held.wait(PATIENCE_S)
     assert not queue.force_flush(500)
@@ -80,7 +103,7 @@ def test_exporter_that_hangs_costs_one_deadline_until_it_returns(exporter: HeldE
 def test_full_queue_drops_spans_counts_them_and_says_so_once(
     exporter: HeldExporter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before, queue = dropped(), ExportQueue(exporter, max_spans=2)
+    before, queue = dropped(), ExportQueue(exporter, delay_s=0, max_spans=2)
     end_spans(queue, "held")
     assert exporter.is_held.wait(PATIENCE_S)
     end_spans(queue, "a", "b", "c", "d")

@@ -70,6 +70,11 @@ def test_process_without_a_provider_gets_one_of_its_variables(monkeypatch: pytes
     assert isinstance(found.ids, ChosenTraceIds)
 
 
+@pytest.mark.parametrize(("text", "expected"), [(None, 5.0), ("200", 0.2), ("-1", 0.0), ("soon", 5.0)])
+def test_delay_is_the_one_of_the_variables(text: str | None, expected: float) -> None:
+    assert of_process._seconds(text, 5.0) == expected
+
+
 @pytest.mark.usefixtures("exporters")
 def test_exporter_of_otlp_is_the_one_that_is_installed() -> None:
     find_provider(lambda _: None)
