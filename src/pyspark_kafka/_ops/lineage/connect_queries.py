@@ -86,8 +86,9 @@ class ConnectQueries:
         execute = getattr(client, _METHOD, None)
         if execute is None:
             return False
-        if _METHOD not in vars(client):
-            setattr(client, _METHOD, _Followed(execute, weakref.ref(self), _columns_by(client)))
+        # Of a listener that is gone; never one around another.
+        plain = execute.execute if isinstance(execute, _Followed) else execute
+        setattr(client, _METHOD, _Followed(plain, weakref.ref(self), _columns_by(client)))
         return True
 
     def leave(self, session: Any) -> None:
@@ -183,18 +184,20 @@ class _Followed:
     """The method of the client that runs a request, and returns a generator."""
 
     def __init__(self, execute: Any, queries: weakref.ref[ConnectQueries], columns: Any) -> None:
-        self._execute, self._queries, self._columns = execute, queries, columns
+        self.execute, self._queries, self._columns = execute, queries, columns
 
-    def __call__(self, request: Any, *args: Any, **named: Any) -> Any:
-        items = self._execute(request, *args, **named)
-        queries = self._queries()
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        items = self.execute(*args, **named)
+        return _unnoticed(self._follow, items, *args) or items
+
+    def _follow(self, items: Any, request: Any, *_: Any) -> Any:
+        queries, command = self._queries(), request.plan.command
         if queries is None:
-            return items
-        command = request.plan.command
+            return None
         if command.WhichOneof("command_type") == "streaming_query_command":
             return queries.follow_end(command.streaming_query_command, items)
-        query = _unnoticed(query_of, request.plan)
-        return items if query is None else queries.follow(ConnectRun(query, self._columns), items)
+        query = query_of(request.plan)
+        return None if query is None else queries.follow(ConnectRun(query, self._columns), items)
 
 
 def _is_terminated(item: Any) -> bool:

@@ -266,5 +266,22 @@ def test_client_does_not_keep_its_follower(notes: Notes) -> None:
     assert notes.ended == []
 
 
+def test_next_listener_takes_the_place_of_one_that_is_gone(notes: Notes) -> None:
+    client = joined(ConnectQueries(notes), 1)
+    gc.collect()
+    queries = ConnectQueries(notes)
+    assert queries.join(StandInSession(client))
+    assert queries.join(StandInSession(client))
+    assert list(client.run(batch_plan())) == [1]
+    assert len(notes.ended) == 1
+
+
+def test_request_of_another_form_runs_as_before(queries: ConnectQueries, caplog: pytest.LogCaptureFixture) -> None:
+    client = joined(queries, 1)
+    with caplog.at_level(logging.WARNING, "pyspark_kafka.lineage"):
+        assert list(client._execute_and_fetch_as_iterator(object(), {})) == [1]
+    assert "cannot be followed" in caplog.text
+
+
 def test_client_without_the_method_cannot_be_followed(queries: ConnectQueries) -> None:
     assert not queries.join(StandInSession(object()))
