@@ -46,7 +46,6 @@ SOURCE, TARGET = "source", "target"
 # Connections are made, leaders are known, caches are full.
 _WARM_TURNS = 20
 _TURNS = 30
-_VALUE = b"v" * 100
 _SENDS = frozenset({"send", "sendall", "sendmsg"})
 _RECEIVES = frozenset({"recv", "recv_into", "recvmsg", "recvmsg_into"})
 _WAITS = frozenset({"poll", "select", "epoll"})
@@ -62,6 +61,7 @@ class Shape:
         record_batches: that they come in, a partition and turn.
         sides: `both`, `reader` or `writer`; the other one is not there.
         traces: the option `traceContext`; the records of the source have a `traceparent` unless it is empty.
+        value_bytes: of each record.
     """
 
     partitions: int = 2
@@ -69,6 +69,7 @@ class Shape:
     record_batches: int = 1
     sides: str = "both"
     traces: str = ""
+    value_bytes: int = 100
 
     def __str__(self) -> str:
         """Return the shape in words."""
@@ -137,7 +138,7 @@ class Cycle:
             options = parse_write_options(kafka | {"topic": TARGET}, streaming=True)
             self._writer = KafkaDataWriter(options, SinkColumns(key=0, value=1, partition=2))
             resources.callback(self._writer.close)
-        self._given = [_rows(number, shape.records) for number in range(shape.partitions)]
+        self._given = [_rows(number, shape) for number in range(shape.partitions)]
 
     def _open_reader(self, kafka: dict[str, str], resources: ExitStack) -> ContinuousPartitionReader:
         stream = KafkaContinuousStream.from_options(kafka | {"subscribe": SOURCE, "startingOffsets": "earliest"})
@@ -312,9 +313,10 @@ def opened_cycle(shape: Shape) -> Iterator[Cycle]:
         yield Cycle(shape, cluster, answers, resources)
 
 
-def _rows(number: int, count: int) -> pa.RecordBatch:
+def _rows(number: int, shape: Shape) -> pa.RecordBatch:
     """Return the rows that a writer alone is given for one partition."""
-    columns = [[b"key"] * count, [_VALUE] * count, [number] * count]
+    count = shape.records
+    columns = [[b"key"] * count, [b"v" * shape.value_bytes] * count, [number] * count]
     types = (pa.binary(), pa.binary(), pa.int32())
     return pa.record_batch(
         [pa.array(*pair) for pair in zip(columns, types, strict=True)], ["key", "value", "partition"]
@@ -332,11 +334,11 @@ def record_batches(shape: Shape) -> list[bytes]:
     """Return the record batches of one partition and turn."""
     share, left = divmod(shape.records, shape.record_batches)
     headers = [("traceparent", f"00-{7:032x}-{8:016x}-01".encode())] if shape.traces else []
-    found = []
+    value, found = b"v" * shape.value_bytes, []
     for number in range(shape.record_batches):
         builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 24)
         for _ in range(share + (number < left)):
-            builder.append(timestamp=1_700_000_000_000, key=b"key", value=_VALUE, headers=headers)
+            builder.append(timestamp=1_700_000_000_000, key=b"key", value=value, headers=headers)
         builder.close()
         found.append(bytes(builder.buffer()))
     return found
