@@ -40,7 +40,7 @@ QUESTIONS = {
     "Where is a password proved to a broker?": [("_client/client/login/scram.py", "ScramMechanism")],
     "How does a bad record become a dead letter?": [("_connector/spark/dead_letters/letters.py", "dead_letters")],
     "Who writes a fork of a checkpoint?": [("_ops/operations/checkpoints/forking/apply.py", "apply_fork")],
-    "Where do the numbers in Prometheus come from?": [("_ops/metrics/export/prometheus.py", "KafkaCollector")],
+    "Where do the numbers in Prometheus come from?": [("_ops/metrics/export/families.py", "query_families")],
     "How is a transactional id made up?": [("_connector/sink/transactional_ids.py", "")],
     "Where does a timer fire, a window close?": [
         ("continuous/state/step_time.py", "StepTime.expired"),

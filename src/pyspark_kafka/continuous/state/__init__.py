@@ -3,7 +3,7 @@
 - `by_key` is what functions hold; `lane_state` has the values of a lane in a local store (`local_directory`), as bytes
   of `row_codec`.
 - `history` decides when all of one state is written and which files stay; `version_files` writes them to the
-  checkpoint, `versions` names them.
+  checkpoint, and deletes old ones once `lane_state` has written all of a state; `versions` names them.
 - `step_time` has the timers and the watermark of one step, and takes timers that are due; `timers` has their order,
   `times` their numbers.
 
