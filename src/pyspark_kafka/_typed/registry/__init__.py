@@ -5,7 +5,7 @@
 - `confluent`, `glue`: the requests, in the words of each API.
 - `inquiry`, `guard`: one HTTP request with all its attempts, and what its status means, within its time and its size;
   `clients` lends it the clients of confluent-kafka.
-- `backoff`: when a registry is tried again after an outage.
+- `backoff`: the pause before `inquiry` or `glue` tries a registry again.
 - `references`, `answers`: responses, checked. No sockets.
 - `failures`: the errors.
 
