@@ -16,6 +16,7 @@ from kit.fixtures.broker import TopicMaker
 from kit.independent_client import Record, produce
 from kit.pages import guide_text
 from kit.programs.cli import invoke
+from kit.programs.run import connect_server_port
 
 pytestmark = pytest.mark.full("Programs of the pages")
 
@@ -43,11 +44,12 @@ def test_pipeline_continues_in_its_next_run(bootstrap_servers: str, make_topic: 
     for first, last in ((0, 3), (3, 4)):
         records = [Record(None, b'{"id": %d, "amount": 1.5}' % number) for number in range(first, last)]
         produce(bootstrap_servers, topic, records)
-        done = subprocess.run(
-            [Path(sys.executable).with_name("spark-pipelines"), *command.split()],
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-            capture_output=True, text=True, timeout=290, check=False, cwd=tmp_path,
-        )  # fmt: skip
+        with connect_server_port():
+            done = subprocess.run(
+                [Path(sys.executable).with_name("spark-pipelines"), *command.split()],
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+                capture_output=True, text=True, timeout=290, check=False, cwd=tmp_path,
+            )  # fmt: skip
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         assert sorted(table(tmp_path, "orders")["id"].to_pylist()) == list(range(last))
         assert table(tmp_path, "totals").to_pylist() == [{"orders": last, "amount": 1.5 * last}]

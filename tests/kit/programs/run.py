@@ -88,13 +88,16 @@ def run_connect_program(
     environment: Mapping[str, str | None] | None = None,
 ) -> str:
     """Run a script that makes its session with `remote("local[2]")`; see `run_logging_program`."""
-    with _connect_server_port():
+    with connect_server_port():
         return run_logging_program(text, *arguments, place=place, flags=flags, environment=environment)[0]
 
 
 @contextmanager
-def _connect_server_port() -> Iterator[None]:
-    """Wait for the port on which such a session's server listens, always the same: tests may run side by side."""
+def connect_server_port() -> Iterator[None]:
+    """Wait for the port on which the server of a `remote("local[2]")` listens, or of a pipeline: always the same one.
+
+    Tests may run side by side.
+    """
     with _CONNECT_PORT_LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
