@@ -6,6 +6,7 @@
 | 4.0, 4.1 | the available-now trigger of a Python source | Spark's own wrapper: one batch |
 | 4.0, 4.1 | `reportLatestOffset` | nothing: progress shows the end of the batch, so the lag of a query is unknown |
 | 4.0, 4.1 | offsets of a progress event as JSON | `metrics.values.offset_text` |
+| 4.0, 4.1 | the name of a table in the step that appends to it | `_ops.lineage.plans.spark_plans.APPEND` |
 | 4.0 | a stream writer of Arrow batches | a class that is also an Arrow writer, which its workers require |
 | 4.0, 4.1 | a partition for an empty batch read | `readers.read_partition` takes None |
 | 4.0 | filters that a source may take | nothing: Spark filters the rows itself |

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyspark
 import pytest
@@ -448,20 +448,34 @@ print(rows.count())
 """
 
 
-@pytest.mark.full("Spark Connect")
-@pytest.mark.parametrize("program", [_CONNECT_CONTINUOUS, _CONNECT_MICRO_BATCH], ids=["continuous", "micro-batch"])
-def test_streams_have_the_same_events_on_spark_connect(
-    program: str,
-    bootstrap_servers: str,
-    make_topic: TopicMaker,
-    connect_url: str,
-    collector: LineageCollector,
-    tmp_path: Path,
-) -> None:
+class ConnectProgram(NamedTuple):
+    """Runs programs of a Spark Connect client on two topics, of which the source has five records."""
+
+    source: str
+    target: str
+    arguments: tuple[str, ...]
+    place: Path
+
+    def run(self, text: str) -> str:
+        """Run a program that listens, and return what it printed."""
+        return run_program(_CONNECT + text, *self.arguments, place=self.place)
+
+
+@pytest.fixture
+def connect_program(bootstrap_servers: str, make_topic: TopicMaker, connect_url: str, tmp_path: Path) -> ConnectProgram:
     source, target = make_topic(), make_topic()
     produce(bootstrap_servers, source, [Record(None, b"v", 0)] * 5)
     arguments = connect_url, bootstrap_servers, source, target, str(tmp_path)
-    run_id = run_program(_CONNECT + program, *arguments, place=tmp_path).strip()
+    return ConnectProgram(source, target, arguments, tmp_path)
+
+
+@pytest.mark.full("Spark Connect")
+@pytest.mark.parametrize("program", [_CONNECT_CONTINUOUS, _CONNECT_MICRO_BATCH], ids=["continuous", "micro-batch"])
+def test_streams_have_the_same_events_on_spark_connect(
+    program: str, connect_program: ConnectProgram, collector: LineageCollector
+) -> None:
+    source, target, *_ = connect_program
+    run_id = connect_program.run(program).strip()
     is_continuous = program is _CONNECT_CONTINUOUS
     assert is_whole(collector.of_job("continuous_query" if is_continuous else "write_to_data_source_v2"))
     # The jobs that run it have none.
@@ -476,16 +490,10 @@ def test_streams_have_the_same_events_on_spark_connect(
 
 @pytest.mark.full("Spark Connect")
 def test_batches_have_their_topics_on_spark_connect(
-    bootstrap_servers: str,
-    make_topic: TopicMaker,
-    connect_url: str,
-    collector: LineageCollector,
-    tmp_path: Path,
+    connect_program: ConnectProgram, collector: LineageCollector
 ) -> None:
-    source, target = make_topic(), make_topic()
-    produce(bootstrap_servers, source, [Record(None, b"v", 0)] * 5)
-    arguments = connect_url, bootstrap_servers, source, target, str(tmp_path)
-    assert run_program(_CONNECT + _CONNECT_BATCH, *arguments, place=tmp_path).split() == ["5", "failed", "5"]
+    source, target, *_ = connect_program
+    assert connect_program.run(_CONNECT_BATCH).split() == ["5", "failed", "5"]
     assert collector.states() == [*["START", "COMPLETE"] * 2, "START", "FAIL", "START", "COMPLETE"]
     read, write, failed, letters = collector.events[1::2]
     assert (topics(read["inputs"]), read["outputs"]) == ({source: 5}, [])
